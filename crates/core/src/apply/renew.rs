@@ -1,0 +1,44 @@
+//! Renew: set leases back to their full time. Never shortens one, never passes the total-hold limit.
+
+use crate::command::{Renew, Renewal};
+use crate::lease::{Grace, Sight};
+use crate::reply::{Last, RenewReply};
+use crate::table::LockTable;
+use alloc::vec::Vec;
+
+impl LockTable {
+    pub(super) fn renew(&mut self, renew: &Renew) -> Vec<RenewReply> {
+        renew.leases.iter().map(|renewal| self.renew_one(renewal)).collect()
+    }
+
+    fn renew_one(&mut self, renewal: &Renewal) -> RenewReply {
+        let now = self.now();
+        let lease = match self.prove(&renewal.resource, &renewal.proof) {
+            Ok(lease) => lease,
+            Err(not_holder) => return RenewReply::NotHolder(not_holder),
+        };
+        let ttl = renewal.ttl.unwrap_or(lease.terms.ttl);
+        if let Err(out_of_policy) = self.state.head.policy.check_ttl(ttl)
+            && renewal.ttl.is_some()
+        {
+            return RenewReply::OutOfPolicy(out_of_policy);
+        }
+        let before = lease.until;
+        let (until, whole) = lease.renewed_until(now, ttl);
+        let Some(lease) = self.lease_mut(&renewal.resource) else {
+            crate::invariants::broken("I1: a lease that was proven isn't there");
+        };
+        lease.terms.ttl = ttl;
+        lease.sight = Sight::Seen;
+        lease.until = until;
+        if until > before {
+            // Only a renewal that gave time makes a later takeover give grace again; otherwise a lease at its
+            // total-hold limit could live from takeover to takeover.
+            lease.grace = Grace::Unused;
+        }
+        let remaining_ms = lease.remaining_ms(now);
+        self.move_holding(&renewal.resource, before, until);
+        self.check_touched(&renewal.resource);
+        RenewReply::Renewed { remaining_ms, last: if whole { Last::No } else { Last::Final } }
+    }
+}

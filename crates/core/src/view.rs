@@ -1,0 +1,186 @@
+//! What readers see of the locks. Never: a lease id or a request id.
+
+use crate::lease::Holding;
+use crate::table::LockTable;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use kunci_types::{FencingToken, Metadata, Owner, Policy, ResourceName, Revision};
+
+/// How a resource stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Somebody holds it.
+    Held(HeldView),
+    /// A lock-delay keeps it closed.
+    Closed {
+        /// For how long, in ms.
+        remaining_ms: u64,
+        /// How many wait.
+        queue_length: u64,
+    },
+    /// Nobody holds it.
+    Free {
+        /// How many wait: detached ones only.
+        queue_length: u64,
+    },
+}
+
+/// A lease as others may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldView {
+    /// Who holds it.
+    pub owner: Owner,
+    /// The lease's token.
+    pub token: FencingToken,
+    /// How long the lease lasts, in ms.
+    pub remaining_ms: u64,
+    /// How long it has been held, in ms.
+    pub held_ms: u64,
+    /// The lease's TTL, in ms.
+    pub ttl_ms: u64,
+    /// What the holder said about it.
+    pub metadata: Option<Metadata>,
+    /// How many wait.
+    pub queue_length: u64,
+}
+
+/// A waiter as others may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaiterView {
+    /// Who waits.
+    pub owner: Owner,
+    /// The place in the queue, from 1.
+    pub position: u64,
+    /// How long it has waited, in ms.
+    pub waited_ms: u64,
+    /// How long it would go on, in ms.
+    pub wait_remaining_ms: u64,
+    /// Whether its call is open; a waiter without one is passed over.
+    pub attached: bool,
+}
+
+/// A resource in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The resource.
+    pub resource: ResourceName,
+    /// How it stands.
+    pub status: Status,
+}
+
+impl LockTable {
+    /// How `resource` stands; a free one is an answer too.
+    pub fn status(&self, resource: &ResourceName) -> Status {
+        let now = self.state.head.now;
+        let queue_length = self.index.queue_length(resource);
+        match self.state.holdings.get(resource).map(|holding| &**holding) {
+            None => Status::Free { queue_length },
+            Some(Holding::Closed { until }) => {
+                Status::Closed { remaining_ms: until.ms_since(now), queue_length }
+            }
+            Some(Holding::Held(lease)) => Status::Held(HeldView {
+                owner: lease.terms.owner.clone(),
+                token: lease.token,
+                remaining_ms: lease.remaining_ms(now),
+                held_ms: now.ms_since(lease.granted_at),
+                ttl_ms: lease.terms.ttl.as_ms(),
+                metadata: lease.terms.metadata.clone(),
+                queue_length,
+            }),
+        }
+    }
+
+    /// Who waits for `resource`, in order of place.
+    pub fn queue(&self, resource: &ResourceName) -> Vec<WaiterView> {
+        let now = self.state.head.now;
+        let requests = self.index.queues.get(resource).into_iter().flat_map(|queue| queue.all.values());
+        let waiters = requests.filter_map(|request| self.waiting(request));
+        (1..)
+            .zip(waiters)
+            .map(|(position, waiting)| WaiterView {
+                owner: waiting.terms.owner.clone(),
+                position,
+                waited_ms: now.ms_since(waiting.since),
+                wait_remaining_ms: waiting.until.ms_since(now),
+                attached: waiting.attempt().is_some(),
+            })
+            .collect()
+    }
+
+    /// The resources that are held, closed or waited for, whose names begin with `prefix` and come after
+    /// `after`, in order of name; at most `limit`.
+    pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+        // A bound by text: the next name after `after` may not exist, so it is compared, not looked up.
+        let from = ResourceName::from_log(after.filter(|after| *after >= prefix).unwrap_or(prefix));
+        let wanted = |name: &ResourceName| {
+            name.as_str().starts_with(prefix) && after.is_none_or(|after| name.as_str() > after)
+        };
+        let held = self.state.holdings.range(from.clone()..).map(|(name, _)| name).peekable();
+        let queued = self.index.queues.range(from..).map(|(name, _)| name).peekable();
+        merge(held, queued)
+            .skip_while(|name| !wanted(name))
+            .take_while(|name| wanted(name))
+            .take(limit)
+            .map(|name| Listed { resource: name.clone(), status: self.status(name) })
+            .collect()
+    }
+
+    /// The resources with the longest queues, longest first; at most `limit`.
+    pub fn hot(&self, limit: usize) -> Vec<Listed> {
+        let mut queues: Vec<(Reverse<usize>, &ResourceName)> =
+            self.index.queues.iter().map(|(name, queue)| (Reverse(queue.all.len()), name)).collect();
+        queues.sort_unstable();
+        queues.truncate(limit);
+        queues
+            .into_iter()
+            .map(|(_, name)| Listed { resource: name.clone(), status: self.status(name) })
+            .collect()
+    }
+
+    /// The limits in force.
+    pub fn policy(&self) -> &Policy {
+        &self.state.head.policy
+    }
+
+    /// The revision at which the limits in force were set; 0 for the defaults.
+    pub fn policy_revision(&self) -> Revision {
+        self.state.head.policy_revision
+    }
+
+    /// How many ownership and queue events there have been.
+    pub fn revision(&self) -> Revision {
+        self.state.head.revision
+    }
+
+    /// How many leases are current.
+    pub fn held_count(&self) -> u64 {
+        self.index.total.leases
+    }
+
+    /// How many requests wait.
+    pub fn waiter_count(&self) -> u64 {
+        self.index.total.waiters
+    }
+
+    /// How many requests are remembered, ended or not.
+    pub fn request_count(&self) -> u64 {
+        self.state.requests.len() as u64
+    }
+}
+
+/// Merges two ordered runs of names; a name in both comes once.
+fn merge<'a>(
+    mut left: core::iter::Peekable<impl Iterator<Item = &'a ResourceName>>,
+    mut right: core::iter::Peekable<impl Iterator<Item = &'a ResourceName>>,
+) -> impl Iterator<Item = &'a ResourceName> {
+    core::iter::from_fn(move || match (left.peek(), right.peek()) {
+        (Some(a), Some(b)) if a == b => {
+            right.next();
+            left.next()
+        }
+        (Some(a), Some(b)) if a < b => left.next(),
+        (Some(_), None) => left.next(),
+        (Some(_) | None, Some(_)) => right.next(),
+        (None, None) => None,
+    })
+}
