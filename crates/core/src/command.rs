@@ -164,6 +164,17 @@ pub struct Detach {
     pub request: RequestKey,
     /// The call that went away.
     pub attempt: Attempt,
+    /// Whether the client can come back.
+    pub departure: Departure,
+}
+
+/// How a waiter's call went away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// Without an answer: whoever never learnt the request id can't come back with it.
+    Lost,
+    /// With an answer that named the request id and asked to come back.
+    Told,
 }
 
 /// A grant whose answer never went out and that nobody asked for within the waiter grace.

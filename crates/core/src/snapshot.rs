@@ -66,6 +66,15 @@ impl Snapshot {
         hash.finish_128()
     }
 
+    /// Checks every invariant of the frozen state; O(n log n), and memory for its index.
+    ///
+    /// # Panics
+    /// When one is broken.
+    pub fn check(&self) {
+        let table = LockTable { index: Index::derive(&self.0), state: self.0.clone() };
+        table.check_resources();
+    }
+
     /// The revision of the state.
     pub fn revision(&self) -> Revision {
         self.0.head.revision

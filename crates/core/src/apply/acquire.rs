@@ -65,13 +65,12 @@ impl LockTable {
     }
 
     fn grant_again(&mut self, acquire: &Acquire) -> AcquireReply {
-        let (now, term) = (self.now(), self.state.head.term);
+        let now = self.now();
         let Some(lease) = self.lease_mut(&acquire.resource) else {
             crate::invariants::broken("I5: a request is granted and its resource isn't held");
         };
-        if let Sight::Meant { .. } = lease.sight {
-            lease.sight = Sight::Meant { attempt: acquire.attempt, term };
-        }
+        // An earlier call may have handed this grant out, so nobody can know any more that it went unseen.
+        lease.sight = Sight::Seen;
         AcquireReply::Granted(lease.grant(now, Told::Again))
     }
 

@@ -1,10 +1,10 @@
 //! Detach: a waiter's call has gone away. It keeps its place for the waiter grace and is passed over meanwhile.
 
-use crate::command::Detach;
+use crate::command::{Departure, Detach};
 use crate::effects::Effects;
 use crate::lease::Sight;
 use crate::reply::{DetachReply, Told};
-use crate::request::{RequestState, Waiting};
+use crate::request::{RequestKey, RequestState, Returnable, Waiting};
 use crate::table::LockTable;
 use kunci_types::{Attempt, ResourceName, Revision};
 
@@ -15,6 +15,9 @@ impl LockTable {
         match &record.state {
             RequestState::Waiting(waiting) if waiting.attempt() == Some(detach.attempt) => {
                 let position = self.position(&resource, waiting.place);
+                if detach.departure == Departure::Told {
+                    self.make_returnable(&detach.request);
+                }
                 self.detach_waiter(effects, &detach.request);
                 match self.waiting(&detach.request).map(Waiting::attempt) {
                     Some(_) => DetachReply::Detached { position },
@@ -25,6 +28,12 @@ impl LockTable {
             RequestState::Waiting(_) | RequestState::Ended { .. } | RequestState::Closed { .. } => {
                 DetachReply::Stale
             }
+        }
+    }
+
+    fn make_returnable(&mut self, request: &RequestKey) {
+        if let RequestState::Waiting(waiting) = &mut self.request_mut(request).state {
+            waiting.terms.returnable = Returnable::Yes;
         }
     }
 

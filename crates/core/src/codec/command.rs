@@ -2,7 +2,7 @@
 
 use super::{DecodeError, Reader, Writer, policy};
 use crate::command::{
-    Abandon, Acquire, Cancel, Command, Detach, ForceRelease, Proof, RaiseFeatureLevel, RaiseRevision,
+    Abandon, Acquire, Cancel, Command, Departure, Detach, ForceRelease, Proof, RaiseFeatureLevel, RaiseRevision,
     Release, Renew, Renewal, RequestIdFrom, SetPolicy,
 };
 use crate::request::RequestKey;
@@ -50,6 +50,10 @@ pub(super) fn write(writer: &mut Writer, command: &Command) {
             writer.u8(DETACH);
             writer.text(detach.request.as_str());
             writer.attempt(detach.attempt);
+            writer.u8(match detach.departure {
+                Departure::Lost => 0,
+                Departure::Told => 1,
+            });
         }
         Command::Abandon(abandon) => {
             writer.u8(ABANDON);
@@ -124,7 +128,15 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
             caller: reader.caller()?,
             request_id: read_request_id(reader)?,
         }),
-        DETACH => Command::Detach(Detach { request: read_key(reader)?, attempt: reader.attempt()? }),
+        DETACH => Command::Detach(Detach {
+            request: read_key(reader)?,
+            attempt: reader.attempt()?,
+            departure: match reader.u8("departure")? {
+                0 => Departure::Lost,
+                1 => Departure::Told,
+                found => return Err(DecodeError::Meaningless { what: "departure", found: found.into() }),
+            },
+        }),
         ABANDON => Command::Abandon(Abandon { request: read_key(reader)?, attempt: reader.attempt()? }),
         FORCE_RELEASE => Command::ForceRelease(ForceRelease {
             resource: reader.resource()?,

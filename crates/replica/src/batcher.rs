@@ -1,0 +1,193 @@
+//! From many callers to few log entries.
+//!
+//! Owns: which commands go into the next entry: renewals first, then the others in order of arrival; a few
+//! entries are on their way at a time, and what arrives meanwhile makes the next. Bounded: beyond that a
+//! command is refused at once. Never: waits for company; a lone command goes at once.
+
+use crate::answered::{Answered, Position, Refusal};
+use crate::leader::Term;
+use crate::raft_types::{Applied, EntryBytes, TypeConfig};
+use crate::replica::Raft;
+use crate::state_machine::Machine;
+use kunci_core::command::{Command, Entry};
+use kunci_core::reply::{AcquireRefusal, AcquireReply, Reply, Told};
+use openraft::errors::ClientWriteError;
+use openraft::impls::ProgressResponder;
+use openraft::raft::ClientWriteResult;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+/// Commands that wait to be proposed, renewals apart. At the design's rate of 6,000 a second, some ten seconds.
+const WAITING_MAX: usize = 65_536;
+/// Renew commands that wait to be proposed; a command of its own bound so that a flood of acquires can't cost
+/// a live holder its lease.
+const RENEWALS_WAITING_MAX: usize = 65_536;
+/// The weight of one entry's commands, where each lease to renew counts as one.
+const ENTRY_WEIGHT_MAX: usize = 2_048;
+/// Entries on their way at a time: enough to keep disk and network busy, few enough to gather company.
+const ENTRIES_IN_FLIGHT: usize = 4;
+/// How long a proposed entry may take before its commands' outcomes count as unknown.
+const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
+
+/// One command and who waits for its reply.
+pub(crate) struct Proposal {
+    pub(crate) command: Command,
+    pub(crate) reply: oneshot::Sender<Result<Answered<Reply>, Refusal>>,
+    /// When it is too late to propose it, if ever.
+    pub(crate) too_late: Option<Instant>,
+}
+
+/// The way in.
+#[derive(Clone)]
+pub(crate) struct Batcher {
+    renewals: mpsc::Sender<Proposal>,
+    others: mpsc::Sender<Proposal>,
+    time: mpsc::Sender<()>,
+}
+
+impl Batcher {
+    /// Starts the loop that forms entries. It ends when the last handle is gone.
+    pub(crate) fn start(raft: Raft, machine: Arc<Machine>, term: Arc<Term>) -> Self {
+        let (renewals, renewals_in) = mpsc::channel(RENEWALS_WAITING_MAX);
+        let (others, others_in) = mpsc::channel(WAITING_MAX);
+        let (time, time_in) = mpsc::channel(1);
+        let forming =
+            Forming { raft, machine, term, renewals: renewals_in, others: others_in, time: time_in };
+        tokio::spawn(forming.run());
+        Self { renewals, others, time }
+    }
+
+    /// Takes a command to be proposed, or refuses it at once.
+    pub(crate) fn submit(&self, proposal: Proposal) -> Result<(), Refusal> {
+        let queue = match &proposal.command {
+            Command::Renew(_) => &self.renewals,
+            _ => &self.others,
+        };
+        queue.try_send(proposal).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Refusal::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => Refusal::NoLeader,
+        })
+    }
+
+    /// Asks for an entry that carries the time, commands or not.
+    pub(crate) fn advance_time(&self) {
+        // One that is already asked for is enough.
+        let _ = self.time.try_send(());
+    }
+}
+
+struct Forming {
+    raft: Raft,
+    machine: Arc<Machine>,
+    term: Arc<Term>,
+    renewals: mpsc::Receiver<Proposal>,
+    others: mpsc::Receiver<Proposal>,
+    time: mpsc::Receiver<()>,
+}
+
+impl Forming {
+    async fn run(mut self) {
+        let in_flight = Arc::new(Semaphore::new(ENTRIES_IN_FLIGHT));
+        while let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await {
+            let Some(proposals) = self.gather().await else { return };
+            self.propose(proposals, permit).await;
+        }
+    }
+
+    /// Waits for something to propose, then takes what else is there.
+    async fn gather(&mut self) -> Option<Vec<Proposal>> {
+        let mut gathered = Vec::new();
+        tokio::select! {
+            biased;
+            proposal = self.renewals.recv() => gathered.push(proposal?),
+            proposal = self.others.recv() => gathered.push(proposal?),
+            asked = self.time.recv() => asked?,
+        }
+        let mut weight: usize = gathered.iter().map(weight_of).sum();
+        for queue in [&mut self.renewals, &mut self.others] {
+            while weight < ENTRY_WEIGHT_MAX {
+                let Ok(proposal) = queue.try_recv() else { break };
+                weight += weight_of(&proposal);
+                gathered.push(proposal);
+            }
+        }
+        Some(gathered)
+    }
+
+    async fn propose(&mut self, proposals: Vec<Proposal>, permit: OwnedSemaphorePermit) {
+        let asked_for_time = proposals.is_empty();
+        let proposals = self.refuse_late(proposals);
+        if proposals.is_empty() && !asked_for_time {
+            return;
+        }
+        // The time is read after the last command arrived, so no lease can end before its renewal came.
+        let Some(now) = self.term.now() else {
+            return refuse(proposals, Refusal::NoLeader);
+        };
+        let (commands, replies): (Vec<_>, Vec<_>) =
+            proposals.into_iter().map(|proposal| (proposal.command, proposal.reply)).unzip();
+        let bytes = EntryBytes(Entry { now, commands }.encode().into());
+        let (responder, _, outcome) = ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
+        // Handing over in this loop, not in a task, keeps the entries in the order of their time.
+        let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
+        tokio::spawn(async move {
+            let outcome = match handed_over {
+                Ok(()) => timeout(OUTCOME_WITHIN, outcome).await.ok().and_then(Result::ok),
+                Err(_) => None,
+            };
+            drop(permit);
+            give_replies(outcome, replies);
+        });
+    }
+
+    fn refuse_late(&self, proposals: Vec<Proposal>) -> Vec<Proposal> {
+        let now = Instant::now();
+        let (late, in_time): (Vec<_>, Vec<_>) = proposals
+            .into_iter()
+            .partition(|proposal| proposal.too_late.is_some_and(|too_late| too_late <= now));
+        for proposal in late {
+            let timed_out = Reply::Acquire(AcquireReply::Refused(AcquireRefusal::TimedOut(Told::First)));
+            drop(proposal.reply.send(Ok(self.machine.answered(|_| timed_out))));
+        }
+        in_time
+    }
+}
+
+fn weight_of(proposal: &Proposal) -> usize {
+    match &proposal.command {
+        Command::Renew(renew) => renew.leases.len().max(1),
+        _ => 1,
+    }
+}
+
+type ReplySender = oneshot::Sender<Result<Answered<Reply>, Refusal>>;
+
+fn refuse(proposals: Vec<Proposal>, refusal: Refusal) {
+    for proposal in proposals {
+        drop(proposal.reply.send(Err(refusal)));
+    }
+}
+
+fn give_replies(outcome: Option<ClientWriteResult<TypeConfig>>, replies: Vec<ReplySender>) {
+    let refusal = match outcome {
+        Some(Ok(written)) => {
+            let index = written.log_id.index;
+            let Applied { now, replies: applied } = written.data;
+            for (sender, reply) in replies.into_iter().zip(applied) {
+                let position = Position { index, place: reply.place };
+                let revision = reply.revision;
+                // Whoever stopped waiting gets nothing; a call that is followed up still waits (see `call`).
+                drop(sender.send(Ok(Answered { value: reply.value, position, revision, cluster_time: now })));
+            }
+            return;
+        }
+        // The library says this one only of what it never appended.
+        Some(Err(ClientWriteError::ForwardToLeader(_))) => Refusal::NoLeader,
+        Some(Err(_)) | None => Refusal::OutcomeUnknown,
+    };
+    for sender in replies {
+        drop(sender.send(Err(refusal)));
+    }
+}

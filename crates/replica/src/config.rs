@@ -1,0 +1,52 @@
+//! What a replica needs to be told, and why it doesn't open.
+
+use crate::data_folder::FolderError;
+use crate::raft_types::Member;
+use kunci_types::Revision;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a replica needs to be told.
+#[derive(Clone, Debug)]
+pub struct ReplicaConfig {
+    /// The data folder.
+    pub data: PathBuf,
+    /// How this node is reached; goes into the membership.
+    pub member: Member,
+    /// Every token of a new cluster is larger than this.
+    pub token_floor: Option<Revision>,
+    /// How often a leader tells the others that it lives.
+    pub heartbeat: Duration,
+    /// The least time without a leader before a node stands for election; at most twice that.
+    pub election: Duration,
+    /// A snapshot is made once the log has grown by this many bytes.
+    pub snapshot_every_bytes: u64,
+}
+
+impl ReplicaConfig {
+    /// The usual settings for a node with this data folder.
+    pub fn new(data: impl Into<PathBuf>, member: Member) -> Self {
+        Self {
+            data: data.into(),
+            member,
+            token_floor: None,
+            heartbeat: Duration::from_millis(50),
+            election: Duration::from_millis(200),
+            snapshot_every_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Why a replica doesn't open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data folder can't be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The state can't be read from the snapshot.
+    #[error("restore the state from the newest snapshot: {0}")]
+    State(std::io::Error),
+    /// The consensus library refuses.
+    #[error("start the replica: {0}")]
+    Start(String),
+}

@@ -1,0 +1,186 @@
+//! The data folder of a node, and the decision whether it may be used.
+//!
+//! Owns: the layout (`DATA/identity`, `DATA/lock`, `DATA/log/`, `DATA/snapshots/`), one process per folder,
+//! and the checks that identity, log and snapshots belong together. Never: starts a node as new beside data of
+//! an old one; that could make it vote twice, or serve an empty state as the cluster's.
+
+mod durable;
+mod error;
+mod identity;
+mod lock;
+
+use crate::log_store::{LogOptions, LogStore, scan};
+use crate::snapshot_store::SnapshotStore;
+pub(crate) use durable::{make_folder, put_in_place, sync_folder};
+pub use error::FolderError;
+pub(crate) use error::doing;
+pub(crate) use identity::Started;
+pub use identity::{ClusterId, FOLDER_FORMAT, Identity};
+use lock::FolderLock;
+use std::path::{Path, PathBuf};
+
+/// Who the configuration says this node is. `None`: whoever the folder says; a new folder gets node 1 and a
+/// new cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected {
+    /// The node.
+    pub node_id: Option<u64>,
+    /// The cluster.
+    pub cluster_id: Option<ClusterId>,
+}
+
+/// A data folder that this process has for itself until this is dropped. Keep it as long as the stores live.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    identity: Identity,
+    _lock: FolderLock,
+}
+
+/// The log and the snapshots of a data folder.
+pub struct Stores {
+    /// The log and the vote.
+    pub log: LogStore,
+    /// The snapshots.
+    pub snapshots: SnapshotStore,
+}
+
+impl DataFolder {
+    /// Takes the folder at `path`. Makes it, with a new identity, when nothing is there.
+    pub fn open(path: &Path, expected: Expected) -> Result<Self, FolderError> {
+        make_folder(path)?;
+        let lock = FolderLock::take(path)?;
+        let identity = match Identity::read(path)? {
+            Some(identity) => identity,
+            None => new_identity(path, expected)?,
+        };
+        check_expected(path, &identity, expected)?;
+        Ok(Self { path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// Takes a folder that must exist, without making anything.
+    pub(crate) fn open_existing(path: &Path) -> Result<Self, FolderError> {
+        std::fs::read_dir(path).map_err(doing("open data folder", path))?;
+        let lock = FolderLock::take(path)?;
+        let Some(identity) = Identity::read(path)? else {
+            let found = existing_data(path)?.unwrap_or_else(|| "nothing of a node".to_owned());
+            return Err(FolderError::IdentityMissing { folder: path.to_owned(), found });
+        };
+        Ok(Self { path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// Which node of which cluster this folder belongs to.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Where the folder is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the log is.
+    pub fn log_folder(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// Where the snapshots are.
+    pub fn snapshots_folder(&self) -> PathBuf {
+        self.path.join("snapshots")
+    }
+
+    /// Opens log and snapshots, and checks that they belong together.
+    pub fn open_stores(&self, options: &LogOptions) -> Result<Stores, FolderError> {
+        let (log_folder, snapshots_folder) = (self.log_folder(), self.snapshots_folder());
+        make_folder(&log_folder)?;
+        make_folder(&snapshots_folder)?;
+        let (log, _) = LogStore::open(&log_folder, options)?;
+        let io = doing("read log", &log_folder);
+        let (vote, last, purged) =
+            (log.vote().map_err(&io)?, log.last().map_err(&io)?, log.purged().map_err(&io)?);
+        let started = Started::new(&self.path, self.identity);
+        if vote.is_some() {
+            // A crash between the first vote and its note: make up for it.
+            started.note()?;
+        } else {
+            self.check_is_new(last.map(|last| last.index), &snapshots_folder)?;
+        }
+        let snapshots = SnapshotStore::open(
+            &snapshots_folder,
+            self.identity.cluster_id,
+            purged.map(|purged| purged.index),
+        )?;
+        Ok(Stores { log: log.with_started(started), snapshots })
+    }
+
+    /// No vote is right in a folder where nothing ever happened, and nowhere else.
+    fn check_is_new(&self, last_index: Option<u64>, snapshots_folder: &Path) -> Result<(), FolderError> {
+        let found = if let Some(last_index) = last_index {
+            format!("entries up to index {last_index} without a vote")
+        } else if has_snapshots(snapshots_folder)? {
+            "no entry, beside snapshots".to_owned()
+        } else if self.identity.has_started {
+            "no entry at all".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(FolderError::VoteMissing { folder: self.path.clone(), found })
+    }
+}
+
+fn new_identity(path: &Path, expected: Expected) -> Result<Identity, FolderError> {
+    if let Some(found) = existing_data(path)? {
+        return Err(FolderError::IdentityMissing { folder: path.to_owned(), found });
+    }
+    let random = || {
+        ClusterId::random().map_err(|error| FolderError::Io {
+            what: "draw a cluster id for",
+            path: path.to_owned(),
+            source: std::io::Error::other(error.to_string()),
+        })
+    };
+    let identity = Identity {
+        cluster_id: expected.cluster_id.map_or_else(random, Ok)?,
+        node_id: expected.node_id.unwrap_or(1),
+        has_started: false,
+    };
+    identity.write(path)?;
+    Ok(identity)
+}
+
+fn check_expected(path: &Path, identity: &Identity, expected: Expected) -> Result<(), FolderError> {
+    if let Some(node_id) = expected.node_id
+        && node_id != identity.node_id
+    {
+        return Err(FolderError::OtherNode {
+            folder: path.to_owned(),
+            found: identity.node_id,
+            expected: node_id,
+        });
+    }
+    if let Some(cluster_id) = expected.cluster_id
+        && cluster_id != identity.cluster_id
+    {
+        return Err(FolderError::OtherCluster {
+            file: path.to_owned(),
+            found: identity.cluster_id,
+            expected: cluster_id,
+        });
+    }
+    Ok(())
+}
+
+/// What of an earlier life is in the folder, if anything.
+fn existing_data(path: &Path) -> Result<Option<String>, FolderError> {
+    if scan::has_log(&path.join("log"))? {
+        return Ok(Some("a log".to_owned()));
+    }
+    if has_snapshots(&path.join("snapshots"))? {
+        return Ok(Some("snapshots".to_owned()));
+    }
+    Ok(None)
+}
+
+fn has_snapshots(folder: &Path) -> Result<bool, FolderError> {
+    Ok(folder.exists() && !crate::snapshot_store::snapshot_files(folder)?.is_empty())
+}

@@ -1,0 +1,335 @@
+//! The replicated log and the vote, on disk.
+//!
+//! Owns: the one writer of `DATA/log`, its settings, and the promise that what was reported as flushed is on
+//! disk. Never: the meaning of an entry; the state machine; snapshots. Next: `log_store/scan.rs` looks at the
+//! files before they are opened, `log_store/codec.rs` says what a record looks like.
+//!
+//! The library below (raft-log) syncs the folder when it begins or removes a file, syncs a full file before
+//! it writes the first record of the next one, and stops for good when a write or a sync fails. Every error
+//! from here is fatal to the node: the process ends with a message, and a restart recovers.
+
+mod codec;
+pub(crate) mod scan;
+
+use crate::data_folder::{FolderError, Started, doing};
+use crate::raft_types::{Entry, LogId, Payload, TypeConfig, Vote};
+use codec::{LogIdRecord, NoUserData, PayloadRecord, VoteRecord};
+use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
+use openraft::{OptionalSend, RaftLogReader};
+use raft_log::api::raft_log_writer::RaftLogWriter;
+use raft_log::{Callback, Config, RaftLog};
+use scan::LogScan;
+pub use scan::UnfinishedEnd;
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How the log uses memory and disk.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// A file of the log ends at this size. Entries of the newest file are all kept in memory, so this is
+    /// also the floor of the cache: 32 MiB, and not more, keeps a node's cache under 64 MiB.
+    pub file_bytes_max: usize,
+    /// A file of the log ends at this many records.
+    pub file_records_max: usize,
+    /// Entries of older files are kept in memory up to this size.
+    pub cache_bytes_max: usize,
+    /// Entries of older files are kept in memory up to this number.
+    pub cache_entries_max: usize,
+    /// How long a sync waits for more writes to join it. 0 turns group commit off; the library's default of
+    /// 1 ms is paid by every commit.
+    pub flush_wait: Duration,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            file_bytes_max: 32 << 20,
+            file_records_max: 200_000,
+            cache_bytes_max: 32 << 20,
+            cache_entries_max: 100_000,
+            flush_wait: Duration::from_micros(30),
+        }
+    }
+}
+
+/// Reading a file from its start, for replay.
+const READ_BUFFER_BYTES: usize = 1 << 20;
+/// Written but not yet on disk; a writer waits beyond that.
+const FLUSH_QUEUE_BYTES_MAX: usize = 16 << 20;
+/// One read gives back about this much, so that a follower far behind doesn't cost the memory of a whole log.
+const READ_BYTES_MAX: u64 = 4 << 20;
+
+/// The log and the vote of one node. A clone is another handle to the same log; the last one to go closes it.
+#[derive(Clone)]
+pub struct LogStore {
+    log: Arc<Mutex<RaftLog<LogTypes>>>,
+    started: Option<Arc<Started>>,
+}
+
+/// The log library's types, filled in with our records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogTypes;
+
+impl raft_log::Types for LogTypes {
+    type LogId = LogIdRecord;
+    type LogPayload = PayloadRecord;
+    type Vote = VoteRecord;
+    type Callback = OnFlushed;
+    type UserData = NoUserData;
+
+    fn log_index(log_id: &LogIdRecord) -> u64 {
+        log_id.0.index
+    }
+
+    fn payload_size(payload: &PayloadRecord) -> u64 {
+        payload_bytes(&payload.0)
+    }
+}
+
+fn payload_bytes(payload: &Payload) -> u64 {
+    /// A map slot and a log id beside the payload, about.
+    const FIXED_BYTES: u64 = 128;
+    match payload {
+        Payload::Normal(entry) => FIXED_BYTES + entry.0.len() as u64,
+        Payload::Blank | Payload::Membership(_) => FIXED_BYTES,
+    }
+}
+
+/// Who is told that a write is on disk, exactly once.
+///
+/// The library drops a callback unsent when its writer stopped because of an earlier failure. Silence would
+/// leave the Raft core waiting for ever, so a dropped one reports the failure.
+pub(crate) struct OnFlushed(Option<Waiting>);
+
+enum Waiting {
+    Raft(IOFlushed<TypeConfig>),
+    Caller(oneshot::Sender<io::Result<()>>),
+}
+
+impl OnFlushed {
+    fn tell(&mut self, result: io::Result<()>) {
+        match self.0.take() {
+            Some(Waiting::Raft(flushed)) => flushed.io_completed(result.map_err(context("flush the log"))),
+            // A caller that stopped waiting needs no answer.
+            Some(Waiting::Caller(caller)) => drop(caller.send(result)),
+            None => {}
+        }
+    }
+}
+
+impl Callback for OnFlushed {
+    fn send(mut self, result: io::Result<()>) {
+        self.tell(result);
+    }
+}
+
+impl Drop for OnFlushed {
+    fn drop(&mut self) {
+        self.tell(Err(io::Error::other("the log's writer has stopped after an earlier failure")));
+    }
+}
+
+impl LogStore {
+    /// Opens the log in `folder`, which must exist and be locked by this process. Cuts an unfinished last
+    /// record and says so; refuses a damaged log.
+    pub fn open(folder: &Path, options: &LogOptions) -> Result<(Self, Vec<UnfinishedEnd>), FolderError> {
+        let scan = LogScan::of(folder)?;
+        scan.cut_unfinished(folder)?;
+        for end in &scan.unfinished {
+            tracing::warn!(file = %end.file.display(), whole_bytes = end.whole_bytes, cut_bytes = end.cut_bytes,
+                "cut an unfinished last record of the log, which no acknowledgement covers");
+        }
+        let mut config = Config::new(folder.display());
+        config.wal.flush_batch_wait = Some(options.flush_wait);
+        config.wal.chunk_max_size = Some(options.file_bytes_max);
+        config.wal.chunk_max_records = Some(options.file_records_max);
+        config.wal.read_buffer_size = Some(READ_BUFFER_BYTES);
+        config.wal.flush_queue_max_bytes = Some(FLUSH_QUEUE_BYTES_MAX);
+        // Its own cut can't tell a damaged length from an unfinished record; ours ran already.
+        config.wal.truncate_incomplete_record = Some(false);
+        config.log_cache_max_items = Some(options.cache_entries_max);
+        config.log_cache_capacity = Some(options.cache_bytes_max);
+        let log = RaftLog::open(Arc::new(config)).map_err(doing("open log", folder))?;
+        let store = Self { log: Arc::new(Mutex::new(log)), started: None };
+        Ok((store, scan.unfinished))
+    }
+
+    /// Notes in the folder's identity that a vote was given, once the first one is on disk.
+    pub(crate) fn with_started(mut self, started: Started) -> Self {
+        self.started = Some(Arc::new(started));
+        self
+    }
+
+    /// The last vote that was given. `None` in a log that was never used.
+    pub fn vote(&self) -> io::Result<Option<Vote>> {
+        Ok(self.lock()?.log_state().vote().map(|vote| vote.0))
+    }
+
+    /// The last entry, also when it was purged.
+    pub fn last(&self) -> io::Result<Option<LogId>> {
+        let log = self.lock()?;
+        let (last, purged) = (log.log_state().last(), log.log_state().purged());
+        Ok(last.max(purged).map(|id| id.0))
+    }
+
+    /// The last entry that was purged because a snapshot covers it.
+    pub fn purged(&self) -> io::Result<Option<LogId>> {
+        Ok(self.lock()?.log_state().purged().map(|id| id.0))
+    }
+
+    /// Bytes of the log's files.
+    pub fn bytes_on_disk(&self) -> io::Result<u64> {
+        Ok(self.lock()?.on_disk_size())
+    }
+
+    /// Returns when everything written so far is on disk. For a graceful stop.
+    pub async fn sync(&self) -> io::Result<()> {
+        self.write_synced("sync the log", |_| Ok(())).await
+    }
+
+    fn lock(&self) -> io::Result<MutexGuard<'_, RaftLog<LogTypes>>> {
+        self.log
+            .lock()
+            .map_err(|_| io::Error::other("use the log: a thread died while it was changing the log"))
+    }
+
+    /// Writes, and returns when that and everything before it is on disk.
+    async fn write_synced(
+        &self,
+        what: &'static str,
+        write: impl FnOnce(&mut RaftLog<LogTypes>) -> io::Result<()> + Send,
+    ) -> io::Result<()> {
+        let (sender, on_disk) = oneshot::channel();
+        {
+            let mut log = self.lock()?;
+            write(&mut log).map_err(context(what))?;
+            log.flush(true, Some(OnFlushed(Some(Waiting::Caller(sender))))).map_err(context(what))?;
+        }
+        match on_disk.await {
+            Ok(result) => result.map_err(context(what)),
+            Err(_) => Err(io::Error::other(format!("{what}: the log's writer has stopped"))),
+        }
+    }
+
+    fn read(&self, from: u64, until: u64, bytes_max: u64) -> io::Result<Vec<Entry>> {
+        // The library's range panics when it is inverted.
+        if from >= until {
+            return Ok(Vec::new());
+        }
+        let log = self.lock()?;
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        for item in log.read(from, until) {
+            let (log_id, payload) = item.map_err(context("read entries of the log"))?;
+            bytes += payload_bytes(&payload.0);
+            entries.push(Entry { log_id: log_id.0, payload: payload.0 });
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl RaftLogReader<TypeConfig> for LogStore {
+    async fn try_get_log_entries<R: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: R,
+    ) -> Result<Vec<Entry>, io::Error> {
+        let from = match range.start_bound() {
+            Bound::Included(first) => *first,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let until = match range.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        self.read(from, until, u64::MAX)
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
+        self.vote()
+    }
+
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
+        self.read(start, end, READ_BYTES_MAX)
+    }
+}
+
+impl RaftLogStorage<TypeConfig> for LogStore {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
+        Ok(LogState { last_log_id: self.last()?, last_purged_log_id: self.purged()? })
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    /// A vote that is forgotten can be given twice, so it is on disk before anybody hears of it.
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        let record = VoteRecord(*vote);
+        self.write_synced("save the vote in the log", |log| log.save_vote(record).map(drop)).await?;
+        self.started.as_ref().map_or(Ok(()), |started| started.note().map_err(io::Error::other))
+    }
+
+    /// Not synced, because it only saves work: entries up to it are applied at the next start without
+    /// waiting for a leader. It rides along with the next sync.
+    async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
+        let Some(committed) = committed.map(LogIdRecord) else { return Ok(()) };
+        let mut log = self.lock()?;
+        // The library refuses one beyond the last entry, which an installed snapshot can bring, and one that
+        // goes back. Both are not worth ending the process for.
+        let state = log.log_state();
+        if Some(&committed) > state.last() || Some(&committed) <= state.committed() {
+            return Ok(());
+        }
+        log.commit(committed).map_err(context("note the committed index in the log"))?;
+        log.flush(false, None).map_err(context("note the committed index in the log"))
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
+        Ok(self.lock()?.log_state().committed().map(|id| id.0))
+    }
+
+    async fn append<I>(&mut self, entries: I, flushed: IOFlushed<TypeConfig>) -> Result<(), io::Error>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let mut log = self.lock()?;
+        let records =
+            entries.into_iter().map(|entry| (LogIdRecord(entry.log_id), PayloadRecord(entry.payload)));
+        log.append(records).map_err(context("append entries to the log"))?;
+        log.flush(true, Some(OnFlushed(Some(Waiting::Raft(flushed))))).map_err(context("flush the log"))
+    }
+
+    /// Synced before it returns: an entry that was taken back must not come back after a crash, in front of
+    /// what replaces it.
+    async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
+        let first_removed = last.map_or(0, |last| last.index + 1);
+        // Past the end there is nothing to do. The library makes that an error.
+        if self.last()?.is_none_or(|last| last.index < first_removed) {
+            return Ok(());
+        }
+        self.write_synced("take back entries of the log", |log| log.truncate(first_removed).map(drop)).await
+    }
+
+    /// The library removes a file only after the note of the purge is on disk.
+    async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
+        let mut log = self.lock()?;
+        log.purge(LogIdRecord(upto)).map_err(context("purge the log"))?;
+        log.flush(true, None).map_err(context("purge the log"))
+    }
+}
+
+fn context(what: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
+}

@@ -1,0 +1,244 @@
+//! The lock table as the consensus library drives it.
+//!
+//! Owns: applying committed entries, and the way to and from snapshot files. Never: a decision; that is core's.
+
+use crate::answered::{Answered, Position};
+use crate::events::Events;
+use crate::raft_types::{
+    Applied, EntryBytes, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
+};
+use crate::snapshot_store::{SnapshotFile, SnapshotStore};
+use crate::waiting_room::WaitingRoom;
+use futures::{Stream, TryStreamExt};
+use kunci_core::command::Entry;
+use kunci_core::{LockTable, Restore};
+use openraft::storage::{EntryResponder, RaftStateMachine};
+use openraft::{OptionalSend, RaftSnapshotBuilder};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// The state and who is told of its changes; shared by the library's side and ours.
+pub(crate) struct Machine {
+    state: RwLock<MachineState>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) room: WaitingRoom,
+}
+
+/// The table and how far the log is in it.
+pub(crate) struct MachineState {
+    pub(crate) table: LockTable,
+    last: Option<LogId>,
+    membership: StoredMembership,
+    /// How many steps the last entry took.
+    places: u32,
+    /// Bytes of the entries applied since the last snapshot.
+    unsnapped_bytes: u64,
+}
+
+impl MachineState {
+    pub(crate) fn applied_index(&self) -> u64 {
+        self.last.as_ref().map_or(0, |last| last.index)
+    }
+}
+
+impl Machine {
+    /// Looks at the state. Apply waits meanwhile, so the view must be short.
+    pub(crate) fn view<T>(&self, view: impl FnOnce(&MachineState) -> T) -> T {
+        view(&self.state())
+    }
+
+    /// A view of the table with its place in the log's order, behind everything applied so far.
+    pub(crate) fn answered<T>(&self, view: impl FnOnce(&LockTable) -> T) -> Answered<T> {
+        let state = self.state();
+        Answered {
+            value: view(&state.table),
+            position: Position { index: state.applied_index(), place: state.places },
+            revision: state.table.revision(),
+            cluster_time: state.table.now(),
+        }
+    }
+
+    pub(crate) fn unsnapped_bytes(&self) -> u64 {
+        self.state().unsnapped_bytes
+    }
+
+    // A state that an apply left broken is never served: that apply's failure stops the replica for good.
+    fn state(&self) -> RwLockReadGuard<'_, MachineState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, MachineState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply_entry(&self, id: LogId, bytes: &EntryBytes) -> io::Result<Applied> {
+        let index = id.index;
+        let entry = Entry::decode(&bytes.0)
+            .map_err(|error| io::Error::other(format!("read log entry {index}: {error}")))?;
+        let mut state = self.state_mut();
+        // The library survives a panic less well than an error, and the process must end with words.
+        let applied = catch_unwind(AssertUnwindSafe(|| state.table.apply(&entry))).map_err(|_| {
+            io::Error::other(format!("apply log entry {index}: an invariant is broken (see above)"))
+        })?;
+        state.last = Some(id);
+        state.places = applied.places;
+        state.unsnapped_bytes += bytes.0.len() as u64;
+        let now = state.table.now();
+        drop(state);
+        self.events.add(applied.events);
+        self.room.answer(index, now, applied.answers);
+        Ok(Applied { now, replies: applied.replies })
+    }
+
+    fn apply_other(&self, id: LogId, membership: Option<StoredMembership>) {
+        let mut state = self.state_mut();
+        state.last = Some(id);
+        state.places = 0;
+        if let Some(membership) = membership {
+            state.membership = membership;
+        }
+    }
+
+    fn install(&self, meta: &SnapshotMeta, table: LockTable) {
+        let revision = table.revision();
+        *self.state_mut() = MachineState {
+            table,
+            last: meta.last_log_id,
+            membership: meta.last_membership.clone(),
+            places: 0,
+            unsnapped_bytes: 0,
+        };
+        self.events.reset(revision);
+    }
+}
+
+/// The library's side of the state.
+#[derive(Clone)]
+pub struct StateMachine {
+    machine: Arc<Machine>,
+    snapshots: SnapshotStore,
+}
+
+impl StateMachine {
+    /// The state of the newest snapshot, or that of a new cluster.
+    ///
+    /// # Errors
+    /// When the snapshot can't be read.
+    pub fn open(snapshots: SnapshotStore) -> io::Result<Self> {
+        let state = match snapshots.newest() {
+            Some(snapshot) => MachineState {
+                table: restore(&snapshot)?,
+                last: snapshot.meta().last_log_id,
+                membership: snapshot.meta().last_membership.clone(),
+                places: 0,
+                unsnapped_bytes: 0,
+            },
+            None => MachineState {
+                table: LockTable::new(),
+                last: None,
+                membership: StoredMembership::default(),
+                places: 0,
+                unsnapped_bytes: 0,
+            },
+        };
+        let events = Events::new(state.table.revision());
+        let machine = Arc::new(Machine { state: RwLock::new(state), events, room: WaitingRoom::default() });
+        Ok(Self { machine, snapshots })
+    }
+
+    pub(crate) fn machine(&self) -> Arc<Machine> {
+        Arc::clone(&self.machine)
+    }
+}
+
+fn restore(snapshot: &SnapshotFile) -> io::Result<LockTable> {
+    let mut restore = Restore::default();
+    for chunk in snapshot.chunks()? {
+        restore.chunk(&chunk?).map_err(io::Error::other)?;
+    }
+    restore.finish().map_err(io::Error::other)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+impl RaftStateMachine<TypeConfig> for StateMachine {
+    type SnapshotData = SnapshotFile;
+    type SnapshotBuilder = SnapshotMaker;
+
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembership)> {
+        Ok(self.machine.view(|state| (state.last, state.membership.clone())))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> io::Result<()>
+    where
+        S: Stream<Item = io::Result<EntryResponder<TypeConfig>>> + Unpin + OptionalSend,
+    {
+        while let Some((entry, responder)) = entries.try_next().await? {
+            let applied = match entry.payload {
+                Payload::Normal(bytes) => self.machine.apply_entry(entry.log_id, &bytes)?,
+                Payload::Blank => {
+                    self.machine.apply_other(entry.log_id, None);
+                    Applied::default()
+                }
+                Payload::Membership(membership) => {
+                    let stored = StoredMembership::new(Some(entry.log_id), membership);
+                    self.machine.apply_other(entry.log_id, Some(stored));
+                    Applied::default()
+                }
+            };
+            if let Some(responder) = responder {
+                responder.send(applied);
+            }
+        }
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> SnapshotMaker {
+        // Freezing is O(1): what is applied afterwards copies what it changes.
+        let mut state = self.machine.state_mut();
+        state.unsnapped_bytes = 0;
+        SnapshotMaker {
+            meta: SnapshotMeta { last_log_id: state.last, last_membership: state.membership.clone() },
+            frozen: state.table.snapshot(),
+            snapshots: self.snapshots.clone(),
+        }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
+        let snapshots = self.snapshots.clone();
+        let table = blocking(move || restore(&snapshots.keep(snapshot)?)).await?;
+        self.machine.install(meta, table);
+        Ok(())
+    }
+
+    async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
+        Ok(self.snapshots.newest().map(|file| Snapshot { meta: file.meta().clone(), snapshot: file }))
+    }
+}
+
+/// Writes one frozen state to a snapshot file.
+pub struct SnapshotMaker {
+    meta: SnapshotMeta,
+    frozen: kunci_core::Snapshot,
+    snapshots: SnapshotStore,
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
+    type SnapshotData = SnapshotFile;
+
+    async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
+        let (meta, frozen, snapshots) = (self.meta.clone(), self.frozen.clone(), self.snapshots.clone());
+        let file = blocking(move || {
+            catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
+                io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
+            })?;
+            snapshots.write(meta, frozen.chunks())
+        })
+        .await?;
+        tracing::info!(bytes = file.bytes(), file = %file.path().display(), "wrote a snapshot");
+        Ok(Snapshot { meta: file.meta().clone(), snapshot: file })
+    }
+}

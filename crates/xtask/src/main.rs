@@ -1,0 +1,126 @@
+//! The front door for people and CI: `cargo xtask --help`.
+//!
+//! Owns: what each step is called and in which order CI takes them. Never: a step that only CI can run.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for people: its output is its product"
+)]
+
+mod deny;
+mod docs;
+mod examples;
+mod layers;
+mod links;
+mod repo;
+mod run;
+mod step;
+mod test;
+mod tidy;
+
+use crate::repo::Repo;
+use crate::step::Step;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Checks, tests and tools of this repository, each behind one command.
+///
+/// CI runs exactly `cargo xtask ci`, which takes the other commands in turn, cheap ones first, and stops at the
+/// first that fails. So run `cargo xtask ci` before you push, and while you work only the step you care about.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run every step in CI's order; stop at the first that fails and say how to run it alone.
+    Ci,
+    /// Format the code; with --check only say what isn't formatted.
+    Fmt {
+        /// Change nothing: fail when a file isn't formatted.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check what neither rustfmt nor clippy knows: our words, file sizes, headers, purity of the core.
+    ///
+    /// Each finding is one line, `file:line: what was found and what to do`. Files over 400 lines (without their
+    /// tests) are listed, over 600 they fail. Functions over 70 lines are clippy's: see clippy.toml.
+    Tidy,
+    /// Check which crate names which, and that kunci-core depends on nothing but its allow-list.
+    Layers,
+    /// Run clippy over every target of every crate; any warning fails.
+    Clippy,
+    /// Build the API documentation with warnings denied, and follow every relative link in every Markdown file.
+    Docs,
+    /// Run all tests; what follows `--` goes to `cargo test`.
+    ///
+    /// For example `cargo xtask test -- -p kunci-core`, or `cargo xtask test -- --test server a_waiter`.
+    Test {
+        /// Arguments for `cargo test`, instead of `--workspace`.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Run every script in examples/ against a freshly built `kunci`.
+    Examples,
+    /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
+    ///
+    /// The pinned cargo-deny is built into target/tools when it isn't there; that takes about a minute, once.
+    Deny,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match perform(&cli.task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.chain().skip(1).for_each(|cause| eprintln!("  {cause}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: &Task) -> anyhow::Result<()> {
+    let repo = Repo::find()?;
+    match task {
+        Task::Ci => step::run_all(&repo),
+        Task::Fmt { check: false } => run::cargo(&repo, &["fmt", "--all"]),
+        Task::Fmt { check: true } => Step::Fmt.run(&repo),
+        Task::Tidy => Step::Tidy.run(&repo),
+        Task::Layers => Step::Layers.run(&repo),
+        Task::Clippy => Step::Clippy.run(&repo),
+        Task::Docs => Step::Docs.run(&repo),
+        Task::Test { arguments } => test::run(&repo, arguments),
+        Task::Examples => Step::Examples.run(&repo),
+        Task::Deny => Step::Deny.run(&repo),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_step_of_ci_can_be_run_alone_by_the_command_it_names() {
+        for step in Step::ALL {
+            let words = step.command().split(' ').skip(1);
+            assert!(Cli::try_parse_from(words).is_ok(), "{} isn't a command", step.command());
+        }
+    }
+
+    #[test]
+    fn arguments_of_test_go_to_cargo_whole() {
+        let cli = Cli::parse_from(["xtask", "test", "--", "-p", "kunci-core", "--", "--nocapture"]);
+        let Task::Test { arguments } = cli.task else { panic!("expected the task `test`") };
+        assert_eq!(arguments, ["-p", "kunci-core", "--", "--nocapture"]);
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}
