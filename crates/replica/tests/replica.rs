@@ -2,9 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
+mod log_store_support;
+
 use kunci_core::command::{Acquire, Command, Proof, Release, RequestIdFrom};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Grant, LeaseEnd, ReleaseReply, Reply, Told};
 use kunci_core::view::Status;
+use kunci_replica::data_folder::{DataFolder, Expected};
+use kunci_replica::log_store::LogOptions;
+use kunci_replica::raft_types::{EntryBytes, LogId, Payload};
 use kunci_replica::{Call, CallOutcome, Member, Refusal, Replica, ReplicaConfig};
 use kunci_types::{Attempt, Caller, LeaseId, LockDelay, Owner, RequestId, ResourceName, Ttl, Wait};
 use std::path::Path;
@@ -251,4 +256,37 @@ async fn events_are_watched_in_order_of_revision() {
     assert_eq!(later.next().await.unwrap().unwrap(), second);
     replica.stop().await;
     assert!(later.next().await.is_none());
+}
+
+/// Case C132: an entry of a later release stops the node in plain words, before it is skipped.
+#[tokio::test]
+async fn an_unknown_entry_stops_the_replica_in_plain_words() {
+    let data = tempfile::tempdir().unwrap();
+    let replica = open(data.path()).await;
+    granted(&replica, acquire("a", Wait::Try)).await;
+    replica.stop().await;
+    drop(replica);
+    append_of_a_later_release(data.path()).await;
+
+    let opened = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await;
+    let why = match opened {
+        Ok(replica) => tokio::time::timeout(Duration::from_secs(10), replica.failed()).await.unwrap(),
+        Err(error) => error.to_string(),
+    };
+    assert!(why.contains("command 200, which this kunci doesn't know"), "{why}");
+}
+
+/// Appends an entry with command 200 behind what is in the log.
+async fn append_of_a_later_release(data: &Path) {
+    let folder = DataFolder::open(data, Expected::default()).unwrap();
+    let mut log = folder.open_stores(&LogOptions::default()).unwrap().log;
+    let last = log.last().unwrap().unwrap();
+    let mut bytes = vec![kunci_core::ENTRY_FORMAT];
+    bytes.extend(0_u64.to_be_bytes());
+    bytes.extend(1_u32.to_be_bytes());
+    bytes.push(200);
+    let mut later = log_store_support::entry(last.index + 1, "");
+    later.log_id = LogId { index: last.index + 1, ..last };
+    later.payload = Payload::Normal(EntryBytes(bytes.into()));
+    log_store_support::append(&mut log, [later]).await.unwrap();
 }
