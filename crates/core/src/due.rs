@@ -89,8 +89,8 @@ impl LockTable {
     fn forget_ended(&mut self) {
         let now = self.now();
         let window_ms = self.state.head.policy.retry_window_ms;
-        while self.index.ended.front().is_some_and(|(at, _)| at.plus_ms(window_ms) <= now) {
-            let Some((_, request)) = self.index.ended.pop_front() else { break };
+        while self.index.ended.first().is_some_and(|(at, _)| at.plus_ms(window_ms) <= now) {
+            let Some((_, request)) = self.index.ended.pop_first() else { break };
             let forgotten = self.state.requests.remove_cow(&request);
             if let Some(RequestState::Ended { token, lease_id, .. }) =
                 forgotten.map(|record| record.state.clone())
@@ -139,12 +139,12 @@ impl LockTable {
             self.state.requests.remove_cow(request);
         } else {
             self.request_mut(request).state = RequestState::Closed { at: now, how: closed };
-            self.index.ended.push_back((now, request.clone()));
+            self.index.ended.insert((now, request.clone()));
         }
         if let Some(attempt) = waiting.attempt() {
             effects.answer(attempt, AcquireReply::Refused(refusal), revision);
         }
-        self.check_touched(&resource);
+        self.check_waiters(&resource);
     }
 
     /// Marks a waiter as detached: it keeps its place for the waiter grace and is passed over meanwhile. One

@@ -78,12 +78,14 @@ impl LockTable {
         let now = self.now();
         let change = Change::Granted { ttl_ms: terms.ttl.as_ms() };
         let token = self.tell(effects, (resource, &terms.owner), change).token();
+        let hold_until = now.plus_ms(self.state.head.policy.total_hold_ms_max);
         let lease = Lease {
             request: request.clone(),
             token,
             granted_at: now,
-            until: now.plus_ms(terms.ttl.as_ms()),
-            hold_until: now.plus_ms(self.state.head.policy.total_hold_ms_max),
+            // A policy that changed while the request waited may allow less than its TTL.
+            until: now.plus_ms(terms.ttl.as_ms()).min(hold_until),
+            hold_until,
             sight: Sight::Meant { attempt, term: self.state.head.term },
             grace: Grace::Unused,
             terms,
@@ -115,7 +117,7 @@ impl LockTable {
         let lease_id = lease.terms.lease_id;
         self.request_mut(&lease.request).state =
             RequestState::Ended { at: now, how: end.how(), token, lease_id };
-        self.index.ended.push_back((now, lease.request));
+        self.index.ended.insert((now, lease.request));
 
         let delay_ms = lease.terms.lock_delay.as_ms();
         if end.leaves_a_delay() && delay_ms > 0 {

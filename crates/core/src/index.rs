@@ -5,7 +5,7 @@
 use crate::lease::Holding;
 use crate::request::{Request, RequestKey, RequestState};
 use crate::table::State;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use kunci_types::{ClusterTime, FencingToken, LeaseId, Namespace, ResourceName, Revision};
 
 /// All of the derived state.
@@ -17,8 +17,8 @@ pub(crate) struct Index {
     pub(crate) waits: BTreeMap<(ClusterTime, Revision), RequestKey>,
     /// When each lease or lock-delay ends.
     pub(crate) holdings: BTreeSet<(ClusterTime, ResourceName)>,
-    /// Ended requests in order of their end.
-    pub(crate) ended: VecDeque<(ClusterTime, RequestKey)>,
+    /// Ended requests in order of their end. A queue in one piece would be copied as it grows, and stay large.
+    pub(crate) ended: BTreeSet<(ClusterTime, RequestKey)>,
     /// Requests by the lease they were granted, current or remembered.
     pub(crate) by_lease_id: BTreeMap<LeaseId, RequestKey>,
     /// The same by token.
@@ -138,7 +138,6 @@ impl Index {
         for (key, request) in &state.requests {
             index.derive_request(key, request);
         }
-        index.ended.make_contiguous().sort();
         index
     }
 
@@ -153,11 +152,13 @@ impl Index {
             }
             RequestState::Granted { .. } => {}
             RequestState::Ended { at, token, lease_id, .. } => {
-                self.ended.push_back((*at, key.clone()));
+                self.ended.insert((*at, key.clone()));
                 self.by_lease_id.insert(*lease_id, key.clone());
                 self.by_token.insert(*token, key.clone());
             }
-            RequestState::Closed { at, .. } => self.ended.push_back((*at, key.clone())),
+            RequestState::Closed { at, .. } => {
+                self.ended.insert((*at, key.clone()));
+            }
         }
     }
 }

@@ -184,8 +184,10 @@ impl Request {
 /// A fingerprint of what a retry must repeat. The wait isn't among it: the first call's wait stands.
 pub(crate) fn fingerprint_of(acquire: &Acquire) -> u64 {
     // A TTL that was left out is told apart from the same one spelt out: the default may change in between.
+    let spelt_out = u64::from(acquire.ttl.is_some());
     let ttl_ms = acquire.ttl.map_or(0, Ttl::as_ms);
-    let hash = XxHash3_64::oneshot_with_seed(ttl_ms, &acquire.lock_delay.as_ms().to_be_bytes());
+    let numbers = [spelt_out, ttl_ms, acquire.lock_delay.as_ms()].map(u64::to_be_bytes);
+    let hash = XxHash3_64::oneshot(numbers.as_flattened());
     match &acquire.metadata {
         None => hash,
         Some(metadata) => XxHash3_64::oneshot_with_seed(hash ^ 1, metadata.as_str().as_bytes()),

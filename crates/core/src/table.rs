@@ -111,7 +111,7 @@ impl LockTable {
         let index = &self.index;
         let wait = index.waits.first_key_value().map(|((at, _), _)| *at);
         let holding = index.holdings.first().map(|(at, _)| *at);
-        let forget = index.ended.front().map(|(at, _)| at.plus_ms(self.state.head.policy.retry_window_ms));
+        let forget = index.ended.first().map(|(at, _)| at.plus_ms(self.state.head.policy.retry_window_ms));
         [wait, holding, forget, self.state.head.presence_until].into_iter().flatten().min()
     }
 

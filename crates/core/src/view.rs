@@ -112,14 +112,11 @@ impl LockTable {
     pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
         // A bound by text: the next name after `after` may not exist, so it is compared, not looked up.
         let from = ResourceName::from_log(after.filter(|after| *after >= prefix).unwrap_or(prefix));
-        let wanted = |name: &ResourceName| {
-            name.as_str().starts_with(prefix) && after.is_none_or(|after| name.as_str() > after)
-        };
         let held = self.state.holdings.range(from.clone()..).map(|(name, _)| name).peekable();
         let queued = self.index.queues.range(from..).map(|(name, _)| name).peekable();
         merge(held, queued)
-            .skip_while(|name| !wanted(name))
-            .take_while(|name| wanted(name))
+            .skip_while(|name| after == Some(name.as_str()))
+            .take_while(|name| name.as_str().starts_with(prefix))
             .take(limit)
             .map(|name| Listed { resource: name.clone(), status: self.status(name) })
             .collect()

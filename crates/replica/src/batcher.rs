@@ -129,10 +129,12 @@ impl Forming {
         let (commands, replies): (Vec<_>, Vec<_>) =
             proposals.into_iter().map(|proposal| (proposal.command, proposal.reply)).unzip();
         let bytes = EntryBytes(Entry { now, commands }.encode().into());
-        let (responder, _, outcome) = ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
+        let (responder, committed, outcome) = ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
         let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
         tokio::spawn(async move {
+            // Nobody asks for it, but the library warns about each one that is gone.
+            let _committed = committed;
             let outcome = match handed_over {
                 Ok(()) => timeout(OUTCOME_WITHIN, outcome).await.ok().and_then(Result::ok),
                 Err(_) => None,

@@ -19,6 +19,7 @@ impl LockTable {
                     self.make_returnable(&detach.request);
                 }
                 self.detach_waiter(effects, &detach.request);
+                self.check_touched(&resource);
                 match self.waiting(&detach.request).map(Waiting::attempt) {
                     Some(_) => DetachReply::Detached { position },
                     None => DetachReply::Dropped,

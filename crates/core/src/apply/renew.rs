@@ -2,7 +2,7 @@
 
 use crate::command::{Renew, Renewal};
 use crate::lease::{Grace, Sight};
-use crate::reply::{Last, RenewReply};
+use crate::reply::{Last, LeaseEnd, NotHolder, RenewReply};
 use crate::table::LockTable;
 use alloc::vec::Vec;
 
@@ -25,15 +25,19 @@ impl LockTable {
         }
         let before = lease.until;
         let (until, whole) = lease.renewed_until(now, ttl);
+        if until <= now {
+            // The total-hold limit was reached: the lease is over, and time ends it in this very entry.
+            return RenewReply::NotHolder(NotHolder::Ended(LeaseEnd::Expired));
+        }
         let Some(lease) = self.lease_mut(&renewal.resource) else {
             crate::invariants::broken("I1: a lease that was proven isn't there");
         };
         lease.terms.ttl = ttl;
         lease.sight = Sight::Seen;
         lease.until = until;
-        if until > before {
-            // Only a renewal that gave time makes a later takeover give grace again; otherwise a lease at its
-            // total-hold limit could live from takeover to takeover.
+        if whole || until > before {
+            // Only a renewal that the total-hold limit left something of makes a later takeover give grace again;
+            // otherwise a lease at that limit could live from takeover to takeover.
             lease.grace = Grace::Unused;
         }
         let remaining_ms = lease.remaining_ms(now);

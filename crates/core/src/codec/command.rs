@@ -2,8 +2,8 @@
 
 use super::{DecodeError, Reader, Writer, policy};
 use crate::command::{
-    Abandon, Acquire, Cancel, Command, Departure, Detach, ForceRelease, Proof, RaiseFeatureLevel, RaiseRevision,
-    Release, Renew, Renewal, RequestIdFrom, SetPolicy,
+    Abandon, Acquire, Cancel, Command, Departure, Detach, ForceRelease, Proof, RaiseFeatureLevel,
+    RaiseRevision, Release, Renew, Renewal, RequestIdFrom, SetPolicy,
 };
 use crate::request::RequestKey;
 use kunci_types::{Reason, RequestId, Wait};

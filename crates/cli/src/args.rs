@@ -1,0 +1,437 @@
+//! The command line.
+//!
+//! Owns: verbs, options, their help. Never: does anything.
+
+use crate::acquire::Wait;
+use crate::duration::{parse, parse_positive, parse_wait};
+use crate::exit::CODES;
+use crate::output::Form;
+use crate::server::{ConfigArgs, ServerArgs};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Locks for jobs on many machines: one holder at a time, and a fencing token with each grant.
+#[derive(Debug, Parser)]
+#[command(name = "kunci", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// One for each thing that a client does, and the node.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a command while holding a lock.
+    Exec(ExecArgs),
+    /// Get a lock, waiting for it if need be.
+    #[command(after_help = CODES)]
+    Acquire(AcquireArgs),
+    /// Give a lease its full time again.
+    #[command(after_help = CODES)]
+    Renew(RenewArgs),
+    /// Give a lock back.
+    #[command(after_help = CODES)]
+    Release(ReleaseArgs),
+    /// Take a waiting request out of the queue.
+    #[command(after_help = CODES)]
+    Cancel(CancelArgs),
+    /// Show who holds a resource.
+    #[command(after_help = CODES)]
+    Status(StatusArgs),
+    /// List resources that are held or waited for.
+    #[command(after_help = CODES)]
+    Ls(LsArgs),
+    /// Show who waits for a resource, in order.
+    #[command(after_help = CODES)]
+    Queue(QueueArgs),
+    /// Follow what happens to locks.
+    #[command(after_help = CODES)]
+    Watch(WatchArgs),
+    /// End somebody's lease, as an operator.
+    #[command(after_help = CODES)]
+    ForceRelease(ForceReleaseArgs),
+    /// Run a node.
+    Server(ServerArgs),
+    /// Show a node's settings and where each comes from.
+    Config(ConfigArgs),
+    /// Write a completion script for a shell to standard output.
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder.
+    Man(ManArgs),
+}
+
+impl Verb {
+    /// Whether `--json` was given.
+    pub(crate) fn form(&self) -> Form {
+        let server = match self {
+            Self::Acquire(args) => &args.server,
+            Self::Renew(args) => &args.server,
+            Self::Release(args) => &args.server,
+            Self::Cancel(args) => &args.server,
+            Self::Status(args) => &args.server,
+            Self::Ls(args) => &args.server,
+            Self::Queue(args) => &args.server,
+            Self::Watch(args) => &args.server,
+            Self::ForceRelease(args) => &args.server,
+            Self::Config(args) => return args.form(),
+            // What `exec` prints is its command's.
+            Self::Exec(_) | Self::Server(_) | Self::Completions(_) | Self::Man(_) => {
+                return Form::Human;
+            }
+        };
+        if server.json { Form::Json } else { Form::Human }
+    }
+}
+
+/// Which server, and in which form it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// The server.
+    #[arg(long, env = "KUNCI_URL", default_value = "http://127.0.0.1:7400", value_name = "URL")]
+    pub(crate) url: String,
+    /// Print the server's JSON, refusals included.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long to try again when no decision comes.
+#[derive(Debug, Args)]
+pub(crate) struct Trying {
+    /// How long to try again while there is no node or no quorum; a request that is tried again applies once.
+    #[arg(long, default_value = "5s", value_parser = parse, value_name = "DURATION")]
+    pub(crate) patience: Duration,
+}
+
+/// Waiting for a lock. Without either option: as long as it takes.
+#[derive(Debug, Args)]
+pub(crate) struct Waiting {
+    /// Wait for at most this long, such as 500ms, 30s, 1m. Without --wait and --try: as long as it takes.
+    #[arg(long, value_parser = parse_wait, value_name = "DURATION", conflicts_with = "once")]
+    wait: Option<Duration>,
+    /// Ask once; don't wait.
+    #[arg(long = "try")]
+    once: bool,
+}
+
+impl Waiting {
+    /// What the options mean together.
+    pub(crate) fn wait(&self) -> Wait {
+        match (self.once, self.wait) {
+            (true, _) => Wait::Try,
+            (false, Some(wait)) => Wait::UpTo(wait),
+            (false, None) => Wait::NoLimit,
+        }
+    }
+}
+
+/// What an acquire may carry.
+#[derive(Debug, Args)]
+pub(crate) struct Asking {
+    /// How the holder is called; for people, no proof. Without it: host name and process id.
+    #[arg(long, value_name = "OWNER", allow_hyphen_values = true)]
+    pub(crate) owner: Option<String>,
+    /// How long the resource stays closed should the lease expire or be forced to end.
+    #[arg(long, value_parser = parse, value_name = "DURATION")]
+    pub(crate) lock_delay: Option<Duration>,
+    /// A note for whoever looks at the lock; at most 1 KiB.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) metadata: Option<String>,
+    /// How long to try again while there is no node or no quorum; a request that is tried again applies once.
+    #[arg(long, default_value = "10s", value_parser = parse, value_name = "DURATION")]
+    pub(crate) patience: Duration,
+}
+
+/// `kunci acquire`.
+#[derive(Debug, Args)]
+pub(crate) struct AcquireArgs {
+    /// The resource, such as orders/42.
+    pub(crate) resource: String,
+    /// How long the lease lasts without renewal. Without it: the server's default.
+    #[arg(long, value_parser = parse_positive, value_name = "DURATION")]
+    pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    /// Makes a repeated acquire apply once. Without it: 128 fresh random bits. Never use one twice.
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) request_id: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Which lease, and by what right.
+#[derive(Debug, Args)]
+pub(crate) struct Proof {
+    /// The lease id that the acquire answered; the same as --lease.
+    #[arg(value_name = "LEASE", required_unless_present_any = ["lease_option", "token"])]
+    lease: Option<String>,
+    /// The lease id that the acquire answered.
+    #[arg(long = "lease", value_name = "LEASE", allow_hyphen_values = true, conflicts_with = "lease")]
+    lease_option: Option<String>,
+    /// The fencing token, in place of the lease id, with --owner; only where the policy allows it.
+    #[arg(long, value_name = "N", requires = "owner", conflicts_with_all = ["lease", "lease_option"])]
+    token: Option<u64>,
+    /// The owner that acquired, with --token.
+    #[arg(long, value_name = "OWNER", requires = "token", allow_hyphen_values = true)]
+    owner: Option<String>,
+}
+
+impl Proof {
+    /// The proof as the fields that a renew and a release carry.
+    pub(crate) fn body(&self) -> serde_json::Value {
+        match self.lease.as_ref().or(self.lease_option.as_ref()) {
+            Some(lease) => serde_json::json!({ "leaseId": lease }),
+            None => serde_json::json!({ "clientId": self.owner, "fencingToken": self.token }),
+        }
+    }
+}
+
+/// `kunci renew`.
+#[derive(Debug, Args)]
+pub(crate) struct RenewArgs {
+    /// The resource.
+    pub(crate) resource: String,
+    #[command(flatten)]
+    pub(crate) proof: Proof,
+    /// A new TTL for the lease. Without it: the one that it has.
+    #[arg(long, value_parser = parse_positive, value_name = "DURATION")]
+    pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) trying: Trying,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci release`.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The resource.
+    pub(crate) resource: String,
+    #[command(flatten)]
+    pub(crate) proof: Proof,
+    #[command(flatten)]
+    pub(crate) trying: Trying,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The resource.
+    pub(crate) resource: String,
+    /// The owner that asked.
+    #[arg(long, value_name = "OWNER", allow_hyphen_values = true)]
+    pub(crate) owner: String,
+    /// The request to cancel.
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) request_id: String,
+    #[command(flatten)]
+    pub(crate) trying: Trying,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The resource. A free one is an answer too: exit code 0.
+    pub(crate) resource: String,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci ls`.
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// Only resources whose name begins like this.
+    pub(crate) prefix: Option<String>,
+    /// Only resources after this one: the last of the page before.
+    #[arg(long, value_name = "RESOURCE", allow_hyphen_values = true)]
+    pub(crate) after: Option<String>,
+    /// At most this many.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci queue`.
+#[derive(Debug, Args)]
+pub(crate) struct QueueArgs {
+    /// The resource.
+    pub(crate) resource: String,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Only resources whose name begins like this.
+    pub(crate) prefix: Option<String>,
+    /// Begin after this revision. Without it: with what happens from now on.
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) after: Option<u64>,
+    /// How long to try again while there is no node.
+    #[arg(long, default_value = "30s", value_parser = parse, value_name = "DURATION")]
+    pub(crate) patience: Duration,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci force-release`.
+#[derive(Debug, Args)]
+pub(crate) struct ForceReleaseArgs {
+    /// The resource.
+    pub(crate) resource: String,
+    /// The fencing token of the lease to end, so that its successor can't be hit; `kunci status` shows it.
+    #[arg(long, value_name = "N")]
+    pub(crate) token: u64,
+    /// Why; goes into the audit log.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) trying: Trying,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// `kunci exec`.
+#[derive(Debug, Args)]
+#[command(after_help = crate::exec::CODES, after_long_help = crate::exec::LONG_HELP)]
+pub(crate) struct ExecArgs {
+    /// The resource, such as orders/42.
+    pub(crate) resource: String,
+    /// How long the lease lasts without renewal; it is renewed at a third of this.
+    #[arg(long, default_value = "30s", value_parser = parse_positive, value_name = "DURATION")]
+    pub(crate) ttl: Duration,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    /// From TERM to KILL when the lock is about to be lost, and for processes that the command leaves behind.
+    /// Without it: a quarter of the TTL, at most 5s.
+    #[arg(long, value_parser = parse, value_name = "DURATION")]
+    pub(crate) grace: Option<Duration>,
+    /// When somebody else has the lock, end with 0 in place of 75.
+    #[arg(long)]
+    pub(crate) skip_ok: bool,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
+    #[command(flatten)]
+    pub(crate) server: ServerUrlArg,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Which server, for a verb that prints nothing of its own.
+#[derive(Debug, Args)]
+pub(crate) struct ServerUrlArg {
+    /// The server.
+    #[arg(long, env = "KUNCI_URL", default_value = "http://127.0.0.1:7400", value_name = "URL")]
+    pub(crate) url: String,
+}
+
+/// `kunci completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `kunci man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder; made if it isn't there.
+    pub(crate) folder: PathBuf,
+}
+
+/// Characters of a lease id: 16 bytes in unpadded base64url.
+const LEASE_ID_CHARS: usize = 22;
+
+/// Marks a lease id that begins with a dash as one, since it would be read as options.
+///
+/// One in 64 lease ids begins so. No option of ours has 22 characters with its dashes, so none is mistaken.
+pub(crate) fn with_plain_lease_ids(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = arguments.collect();
+    if !matches!(all.get(1).and_then(|verb| verb.to_str()), Some("renew" | "release")) {
+        return all;
+    }
+    for at in 2..all.len() {
+        let (before, this) = (all[at - 1].to_str(), all[at].to_str());
+        match this {
+            Some("--") => break,
+            Some(text) if before != Some("--lease") && looks_like_dashed_lease_id(text) => {
+                all[at] = format!("--lease={text}").into();
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn looks_like_dashed_lease_id(text: &str) -> bool {
+    let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    text.len() == LEASE_ID_CHARS && text.starts_with('-') && text.bytes().all(is_base64url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn proof(words: &str) -> serde_json::Value {
+        let words = format!("kunci renew orders/42 {words}");
+        let words = with_plain_lease_ids(words.split(' ').map(OsString::from));
+        match Cli::try_parse_from(words).unwrap().verb {
+            Verb::Renew(args) => args.proof.body(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_lease_id_may_begin_with_a_dash_wherever_it_stands() {
+        for lease in ["-hBCDEFGHIJKLMNOPQRSTU", "--json-JKLMNOPQRSTUVWX", "plainCDEFGHIJKLMNOPQRS"] {
+            let expected = serde_json::json!({ "leaseId": lease });
+            assert_eq!(proof(lease), expected);
+            assert_eq!(proof(&format!("--lease {lease}")), expected);
+            assert_eq!(proof(&format!("--json --lease={lease}")), expected);
+            assert_eq!(proof(&format!("{lease} --json")), expected);
+        }
+        assert_eq!(proof("--lease -abc"), serde_json::json!({ "leaseId": "-abc" }));
+    }
+
+    #[test]
+    fn owner_and_token_stand_in_for_the_lease_id_only_together() {
+        assert_eq!(proof("--token 7 --owner w"), serde_json::json!({ "clientId": "w", "fencingToken": 7 }));
+        for words in ["", "--token 7", "--owner w", "--token 7 --owner w --lease x"] {
+            let all = format!("kunci renew orders/42 {words}");
+            assert!(Cli::try_parse_from(all.split_whitespace()).is_err(), "{words}");
+        }
+    }
+
+    /// C99: "try once" and "no limit" are separate options.
+    #[test]
+    fn without_wait_and_try_an_acquire_waits_as_long_as_it_takes() {
+        let wait =
+            |words: &str| match Cli::try_parse_from(format!("kunci acquire r {words}").split_whitespace()) {
+                Ok(Cli { verb: Verb::Acquire(args) }) => Some(args.waiting.wait()),
+                _ => None,
+            };
+        assert_eq!(wait(""), Some(Wait::NoLimit));
+        assert_eq!(wait("--try"), Some(Wait::Try));
+        assert_eq!(wait("--wait 1m"), Some(Wait::UpTo(Duration::from_secs(60))));
+        assert_eq!(wait("--wait 1m --try"), None);
+        assert_eq!(wait("--wait 0s"), None);
+        assert_eq!(wait("--wait 30"), None);
+    }
+}

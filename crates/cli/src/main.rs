@@ -1,0 +1,82 @@
+//! The `kunci` binary: a node under `kunci server`, and one verb for each thing that a client does.
+//!
+//! Owns: reading the command line, choosing the verb, the exit code. Never: a rule of the locks, or output that
+//! isn't in `--json` too.
+
+mod acquire;
+mod answer;
+mod args;
+mod client;
+mod clock;
+mod duration;
+mod exec;
+mod exit;
+mod identity;
+mod lease;
+mod output;
+mod patience;
+mod server;
+mod signals;
+mod sse;
+mod url;
+mod verbs;
+
+use args::{Cli, Verb};
+use clap::Parser as _;
+use client::Client;
+use exit::{Exit, Failure};
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(args::with_plain_lease_ids(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing more can be said when not even this can be printed.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::DONE });
+        }
+    };
+    let output = Output::new(cli.verb.form());
+    let exit = match run(cli, &output) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            output.report(&failure);
+            failure.exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
+    match cli.verb {
+        Verb::Server(args) => server::run(args),
+        Verb::Config(args) => server::show_config(args),
+        Verb::Completions(args) => verbs::completions::run(&args, output),
+        Verb::Man(args) => verbs::man::run(&args, output),
+        // One thread: the kernel ties a child's parent-death signal to the thread that started the child.
+        verb => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::usage(format!("start the runtime: {error}")))?
+            .block_on(talk(verb, output)),
+    }
+}
+
+/// The verbs that talk to a server.
+async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
+    let client = |to: &args::Server| Client::new(&to.url);
+    match verb {
+        Verb::Acquire(args) => verbs::acquire::run(&args, &client(&args.server)?, output).await,
+        Verb::Renew(args) => verbs::renew::run(&args, &client(&args.server)?, output).await,
+        Verb::Release(args) => verbs::release::run(&args, &client(&args.server)?, output).await,
+        Verb::Cancel(args) => verbs::cancel::run(&args, &client(&args.server)?, output).await,
+        Verb::Status(args) => verbs::status::run(&args, &client(&args.server)?, output).await,
+        Verb::Ls(args) => verbs::ls::run(&args, &client(&args.server)?, output).await,
+        Verb::Queue(args) => verbs::queue::run(&args, &client(&args.server)?, output).await,
+        Verb::Watch(args) => verbs::watch::run(&args, &client(&args.server)?, output).await,
+        Verb::ForceRelease(args) => verbs::force_release::run(&args, &client(&args.server)?, output).await,
+        Verb::Exec(args) => exec::run(&args, &Client::new(&args.server.url)?, output).await,
+        Verb::Server(_) | Verb::Config(_) | Verb::Completions(_) | Verb::Man(_) => Ok(Exit::Done),
+    }
+}

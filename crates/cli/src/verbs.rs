@@ -1,0 +1,13 @@
+//! One file for each verb.
+
+pub(crate) mod acquire;
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod force_release;
+pub(crate) mod ls;
+pub(crate) mod man;
+pub(crate) mod queue;
+pub(crate) mod release;
+pub(crate) mod renew;
+pub(crate) mod status;
+pub(crate) mod watch;

@@ -1,0 +1,192 @@
+//! The settings, one row each.
+//!
+//! Owns: names, defaults and help. A setting has one name in three spellings: `log_format` in the file,
+//! `--log-format` on the command line, `KUNCI_LOG_FORMAT` in the environment. Never: a value.
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder; the flag's value is called DIR.
+    Folder,
+    /// `IP:PORT`.
+    Address,
+    /// On or off; the flag alone turns it on.
+    Switch,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A log level, or directives as `RUST_LOG` has them.
+    Levels,
+    /// A whole number from `least` to `most`.
+    Number {
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+}
+
+/// One setting of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// The data folder.
+    Data,
+    /// The HTTP door.
+    Http,
+    /// The native door.
+    Native,
+    /// The door for the other members.
+    Peer,
+    /// Doors may be open to other machines.
+    Insecure,
+    /// How log lines look.
+    LogFormat,
+    /// Which log lines are written.
+    LogLevel,
+    /// Connections at once.
+    HttpConnectionsMax,
+    /// Size of a request's line and headers.
+    HttpHeadBytesMax,
+    /// Size of a request's body.
+    HttpBodyBytesMax,
+    /// Time for a request's line and headers.
+    HttpHeadMsMax,
+    /// Time for a request's body.
+    HttpBodyMsMax,
+    /// Time between requests on a connection.
+    HttpIdleMsMax,
+    /// Time without progress in writing an answer.
+    HttpWriteMsMax,
+}
+
+impl Setting {
+    /// Every setting, in the order in which they are shown.
+    pub const ALL: [Self; 14] = [
+        Self::Data,
+        Self::Http,
+        Self::Native,
+        Self::Peer,
+        Self::Insecure,
+        Self::LogFormat,
+        Self::LogLevel,
+        Self::HttpConnectionsMax,
+        Self::HttpHeadBytesMax,
+        Self::HttpBodyBytesMax,
+        Self::HttpHeadMsMax,
+        Self::HttpBodyMsMax,
+        Self::HttpIdleMsMax,
+        Self::HttpWriteMsMax,
+    ];
+
+    /// Its name, as the file spells it.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// Its name as a flag.
+    pub fn flag(self) -> String {
+        format!("--{}", self.name().replace('_', "-"))
+    }
+
+    /// Its name as an environment variable.
+    pub fn variable(self) -> String {
+        format!("KUNCI_{}", self.name().to_uppercase())
+    }
+
+    /// What it is when nobody says.
+    pub fn default(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What its values look like.
+    pub fn kind(self) -> Kind {
+        self.row().2
+    }
+
+    /// One sentence for `--help`.
+    pub fn help(self) -> &'static str {
+        self.row().3
+    }
+
+    fn row(self) -> (&'static str, &'static str, Kind, &'static str) {
+        const FORMATS: Kind = Kind::Word(&["text", "json"]);
+        const MS: Kind = Kind::Number { least: 10, most: 600_000 };
+        match self {
+            Self::Data => ("data", "./kunci-data", Kind::Folder, "The data folder. One process at a time may use it"),
+            Self::Http => ("http", "127.0.0.1:7400", Kind::Address, "Where HTTP is served; port 0 takes a free one"),
+            Self::Native => {
+                ("native", "127.0.0.1:7401", Kind::Address, "For the native protocol; not opened in this version")
+            }
+            Self::Peer => {
+                ("peer", "127.0.0.1:7402", Kind::Address, "For the other members; not opened in this version")
+            }
+            Self::Insecure => (
+                "insecure",
+                "false",
+                Kind::Switch,
+                "Allow addresses that other machines can reach, though anybody there may take and end every lock",
+            ),
+            Self::LogFormat => ("log_format", "text", FORMATS, "How log lines on standard error look: text or json"),
+            Self::LogLevel => (
+                "log_level",
+                "info",
+                Kind::Levels,
+                "error, warn, info, debug or trace, or directives such as info,kunci_server=debug",
+            ),
+            Self::HttpConnectionsMax => (
+                "http_connections_max",
+                "10000",
+                Kind::Number { least: 1, most: 1_000_000 },
+                "HTTP connections at once; more are told so and closed",
+            ),
+            Self::HttpHeadBytesMax => (
+                "http_head_bytes_max",
+                "16384",
+                Kind::Number { least: 8_192, most: 1 << 20 },
+                "Bytes of an HTTP request's line and headers",
+            ),
+            Self::HttpBodyBytesMax => (
+                "http_body_bytes_max",
+                "65536",
+                Kind::Number { least: 4_096, most: 1 << 20 },
+                "Bytes of an HTTP request's body; a request that renews many leases may have 1 MiB",
+            ),
+            Self::HttpHeadMsMax => {
+                ("http_head_ms_max", "10000", MS, "Milliseconds until an HTTP request's line and headers are there")
+            }
+            Self::HttpBodyMsMax => {
+                ("http_body_ms_max", "10000", MS, "Milliseconds until an HTTP request's body is there")
+            }
+            Self::HttpIdleMsMax => (
+                "http_idle_ms_max",
+                "90000",
+                MS,
+                "Milliseconds from one HTTP request to the next on a connection before it is closed",
+            ),
+            Self::HttpWriteMsMax => (
+                "http_write_ms_max",
+                "10000",
+                MS,
+                "Milliseconds that writing an HTTP answer may stand still before the connection is closed",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_one_name_in_three_spellings() {
+        let setting = Setting::LogFormat;
+        assert_eq!(setting.name(), "log_format");
+        assert_eq!(setting.flag(), "--log-format");
+        assert_eq!(setting.variable(), "KUNCI_LOG_FORMAT");
+    }
+
+    #[test]
+    fn settings_are_listed_once_each_in_their_order() {
+        assert!(Setting::ALL.is_sorted());
+        assert!(Setting::ALL.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

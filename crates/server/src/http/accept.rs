@@ -1,0 +1,129 @@
+//! Taking connections.
+//!
+//! Owns: how many there are, what happens beyond that, and that running out of descriptors neither spins nor
+//! parks the door. Never: looks at a request.
+
+use super::connection;
+use super::door::Door;
+use super::routes::router;
+use kunci_api::{Code, Problem};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// From one failed accept to the next try: descriptors come back as connections end.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// From one word in the log about failing accepts to the next.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+/// How many connections are told at a time that there are too many; the rest is only closed.
+const REFUSALS_AT_A_TIME: usize = 64;
+/// How long a refused peer has to read why.
+const REFUSAL_WITHIN: Duration = Duration::from_secs(1);
+
+/// Takes connections until the door's stop, then waits for those that are open, for a bounded time.
+pub(super) async fn run(listener: TcpListener, door: Door) {
+    let tasks = TaskTracker::new();
+    let cut = CancellationToken::new();
+    let routes = router(door.clone());
+    let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
+    let mut failing = Failing::default();
+    loop {
+        let accepted = tokio::select! {
+            () = door.stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                failing.happened(&error);
+                if !is_of_one_peer(&error) {
+                    sleep(AGAIN_AFTER).await;
+                }
+                continue;
+            }
+        };
+        if let Ok(permit) = Arc::clone(&door.connections).try_acquire_owned() {
+            let (served, cut) = (connection::serve(stream, door.clone(), routes.clone()), cut.clone());
+            tasks.spawn(async move {
+                let _permit = permit;
+                tokio::select! {
+                    () = served => {}
+                    () = cut.cancelled() => {}
+                }
+            });
+        } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
+            let text = too_many(&door);
+            tasks.spawn(async move {
+                let _permit = permit;
+                drop(timeout(REFUSAL_WITHIN, refuse(stream, &text)).await);
+            });
+        }
+    }
+    drop(listener);
+    tasks.close();
+    if timeout(door.limits.drain_within, tasks.wait()).await.is_err() {
+        tracing::info!(open = tasks.len(), "the stop doesn't wait longer for open HTTP connections");
+        cut.cancel();
+        tasks.wait().await;
+    }
+}
+
+/// Whether only the connection that was about to be taken is lost.
+fn is_of_one_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
+    )
+}
+
+/// Accepts that fail, logged once in a while.
+#[derive(Default)]
+struct Failing {
+    said: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Failing {
+    fn happened(&mut self, error: &io::Error) {
+        self.unsaid += 1;
+        let now = Instant::now();
+        if self.said.is_none_or(|said| now.duration_since(said) >= SAY_EVERY) {
+            tracing::error!(%error, times = self.unsaid, "can't take HTTP connections; raise the limit of open files if it says so");
+            (self.said, self.unsaid) = (Some(now), 0);
+        }
+    }
+}
+
+/// The answer for a connection too many, before any request was read.
+fn too_many(door: &Door) -> Vec<u8> {
+    let max = door.limits.connections_max;
+    let refused =
+        door.service.refuse(Problem::new(Code::Overloaded, format!("this node has its {max} connections open")));
+    let body = serde_json::to_string(&refused.problem).unwrap_or_default();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
+         content-length: {}\r\nretry-after: 1\r\nkunci-position: {}\r\nkunci-cluster: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        body.len(),
+        refused.position,
+        door.service.cluster_id(),
+    )
+    .into_bytes()
+}
+
+/// Says it, and reads what the peer sends until it has read it: closing over unread bytes would take the answer
+/// away from it.
+async fn refuse(mut stream: TcpStream, text: &[u8]) -> io::Result<()> {
+    // An empty socket takes this much at once.
+    stream.try_write(text)?;
+    rustix::net::shutdown(&stream, rustix::net::Shutdown::Write)?;
+    let mut unread = [0; 4096];
+    while stream.read(&mut unread).await? > 0 {}
+    Ok(())
+}

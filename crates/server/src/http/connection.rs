@@ -1,0 +1,149 @@
+//! Serving one connection.
+//!
+//! Owns: its socket options, its protocol limits, and the headers that every answer has. Never: a path.
+
+use super::door::{Door, Gone};
+use super::socket::{Phase, Socket, closed_by_peer};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use http::{HeaderName, HeaderValue, Request};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tower::ServiceExt as _;
+
+/// `Kunci-Position`: where an answer stands in the order that histories are checked against.
+pub(super) const POSITION: HeaderName = HeaderName::from_static("kunci-position");
+/// `Kunci-Cluster`: the cluster that answered.
+const CLUSTER: HeaderName = HeaderName::from_static("kunci-cluster");
+
+/// A silent peer is asked after this time whether it is there.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+/// And again in this rhythm.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(3);
+/// And is given up after so many times without an answer: 19 s in all.
+const KEEPALIVE_TIMES: u32 = 3;
+/// What was sent and not acknowledged for so long was sent to nobody.
+const UNACKNOWLEDGED_MS: u32 = 20_000;
+
+/// Serves a connection to its end.
+pub(super) async fn serve(stream: TcpStream, door: Door, routes: Router) {
+    if let Err(error) = set_options(&stream) {
+        tracing::debug!(%error, "a connection was gone before it was served");
+        return;
+    }
+    let stream = Arc::new(stream);
+    let phase = Phase::new();
+    let gone = Gone::default();
+    let service = service_fn(|request: Request<Incoming>| {
+        phase.begin_request();
+        let guard = Serving(Arc::clone(&phase));
+        answer(request, door.clone(), routes.clone(), gone.clone(), guard)
+    });
+    let socket = Socket::new(Arc::clone(&stream), Arc::clone(&phase), &door.limits);
+    let connection = http1::Builder::new()
+        // The socket has the times, which know an idle connection from half a head.
+        .header_read_timeout(None)
+        .max_headers(door.limits.headers_max)
+        .max_header_size(door.limits.head_bytes_max)
+        .max_buf_size(door.limits.head_bytes_max.max(16 << 10))
+        .serve_connection(TokioIo::new(socket), service);
+    let mut connection = pin!(connection);
+    let mut watching = pin!(closed_by_peer(&stream));
+    let (mut is_watching, mut is_stopping) = (true, false);
+    loop {
+        tokio::select! {
+            served = connection.as_mut() => {
+                if let Err(error) = served {
+                    tracing::debug!(%error, "an HTTP connection broke");
+                }
+                return;
+            }
+            () = watching.as_mut(), if is_watching => {
+                is_watching = false;
+                gone.0.cancel();
+            }
+            () = door.stop.cancelled(), if !is_stopping => {
+                is_stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+fn set_options(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_TIMES)?;
+    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MS)?;
+    Ok(())
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    door: Door,
+    routes: Router,
+    gone: Gone,
+    guard: Serving,
+) -> Result<Response<Served>, Infallible> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(gone);
+    let Ok(mut response) = routes.oneshot(request).await;
+    door.count_answer(response.status());
+    let headers = response.headers_mut();
+    if !headers.contains_key(POSITION) {
+        let at = door.service.position().to_string();
+        headers.extend(HeaderValue::try_from(at).ok().map(|at| (POSITION, at)));
+    }
+    let cluster = HeaderValue::try_from(door.service.cluster_id().to_string()).ok();
+    headers.extend(cluster.map(|cluster| (CLUSTER, cluster)));
+    headers.entry(http::header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    Ok(response.map(|body| Served { body, _guard: guard }))
+}
+
+/// Marks the connection as serving a request until it is dropped.
+struct Serving(Arc<Phase>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.end_request();
+    }
+}
+
+/// An answer's body; the request is over when it is dropped.
+struct Served {
+    body: Body,
+    _guard: Serving,
+}
+
+impl HttpBody for Served {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,93 @@
+//! From a request's bytes to what was asked.
+//!
+//! Owns: the resource in the path, the body's type, size and time. Never: a field of a body.
+
+use super::answer::Failure;
+use super::door::{Door, Gone};
+use super::query::decode;
+use axum::extract::{FromRequestParts, Request};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kunci_api::{Code, Invalid, Problem, parse, resource};
+use kunci_types::ResourceName;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+/// The resource that the path names: its second segment, percent-encoded.
+pub(super) struct Resource(pub(super) ResourceName);
+
+impl FromRequestParts<Door> for Resource {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Failure> {
+        let segment = parts.uri.path().split('/').nth(2).unwrap_or_default();
+        let name = decode("resource", segment).and_then(|text| resource(&text));
+        Ok(Self(name.map_err(|invalid| door.service.refuse(invalid))?))
+    }
+}
+
+impl FromRequestParts<Door> for Gone {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Result<Self, Failure> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+impl Door {
+    /// Reads a JSON body of at most the usual size.
+    pub(super) async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
+        self.json_up_to(request, self.limits.body_bytes_max).await
+    }
+
+    /// Reads a JSON body of at most `bytes_max`.
+    pub(super) async fn json_up_to<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        bytes_max: usize,
+    ) -> Result<T, Failure> {
+        let (parts, body) = request.into_parts();
+        let refuse = |problem: Problem| Failure::from(self.service.refuse(problem));
+        let too_large =
+            || Problem::new(Code::TooLarge, format!("the body is too large: expected at most {bytes_max} bytes"));
+        let declared = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        if declared.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > bytes_max as u64) {
+            return Err(refuse(too_large()));
+        }
+        let within = self.limits.body_within;
+        let read = timeout(within, Limited::new(body, bytes_max).collect()).await;
+        let read = read.map_err(|_| {
+            refuse(Problem::new(Code::TooSlow, format!("the body didn't arrive within {} ms", within.as_millis())))
+        })?;
+        let bytes = read.map_err(|error| {
+            refuse(match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => too_large(),
+                None => Problem::new(Code::Invalid, "the body broke off"),
+            })
+        })?;
+        let bytes = bytes.to_bytes();
+        if !bytes.is_empty() {
+            check_type(&parts).map_err(refuse)?;
+        }
+        parse(&bytes).map_err(|invalid: Invalid| refuse(invalid.into()))
+    }
+}
+
+/// A body must be declared as JSON. Whoever looks at a web page of another origin lends it every request that
+/// needs no permission, and those can't be declared so.
+fn check_type(parts: &Parts) -> Result<(), Problem> {
+    let declared = parts.headers.get(CONTENT_TYPE).and_then(|declared| declared.to_str().ok());
+    let essence = declared.map(|declared| declared.split(';').next().unwrap_or_default().trim());
+    match essence {
+        Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
+        Some(other) => Err(Problem::new(
+            Code::UnsupportedMediaType,
+            format!("the body is declared as `{other}`: send the header Content-Type: application/json"),
+        )),
+        None => Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "the body isn't declared: send the header Content-Type: application/json",
+        )),
+    }
+}
