@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        let texts = ["", "-_v7", "-_v7-_v7-_v7-_v7-_v7-w==", "-_v7-_v7-_v7-_v7-_v7-x", "+/v7+/v7+/v7+/v7+/v7+w"];
+        let texts =
+            ["", "-_v7", "-_v7-_v7-_v7-_v7-_v7-w==", "-_v7-_v7-_v7-_v7-_v7-x", "+/v7+/v7+/v7+/v7+/v7+w"];
         for text in texts {
             assert_eq!(parse_lease_id(text), Err(InvalidText::NotALeaseId), "{text}");
         }

@@ -18,7 +18,9 @@ pub(crate) fn whole_if_there<'de, D: Deserializer<'de>>(from: D) -> Result<Optio
 }
 
 /// Reads any other value for a field that may be left out; `null` isn't leaving out.
-pub(crate) fn if_there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn if_there<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 

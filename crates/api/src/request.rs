@@ -6,7 +6,8 @@ use crate::invalid::Invalid;
 use crate::lease_id::parse_lease_id;
 use crate::number::{if_there, whole, whole_if_there};
 use kunci_types::{
-    FencingToken, InvalidText, LeaseId, LockDelay, Metadata, Owner, Reason, RequestId, ResourceName, Ttl, Wait,
+    FencingToken, InvalidText, LeaseId, LockDelay, Metadata, Owner, Reason, RequestId, ResourceName, Ttl,
+    Wait,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -119,7 +120,11 @@ pub enum Proof {
     },
 }
 
-fn proof(lease_id: Option<&str>, client_id: Option<&str>, fencing_token: Option<u64>) -> Result<Proof, Invalid> {
+fn proof(
+    lease_id: Option<&str>,
+    client_id: Option<&str>,
+    fencing_token: Option<u64>,
+) -> Result<Proof, Invalid> {
     match (lease_id, client_id, fencing_token) {
         (Some(text), None, None) => parse_lease_id(text).map(Proof::LeaseId).map_err(at("leaseId")),
         (None, Some(text), Some(number)) => {

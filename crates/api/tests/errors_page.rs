@@ -1,5 +1,7 @@
 //! The committed page of error codes says what the code says. `KUNCI_BLESS=1` writes it anew.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use kunci_api::{Applied, Code};
 use std::fmt::Write as _;
 

@@ -1,6 +1,10 @@
 //! What JSON bodies are taken and refused, and how numbers come through.
 
-use kunci_api::{AcquireRequest, Code, Invalid, PolicyBody, PolicyChangeRequest, Problem, ReleaseRequest, parse};
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+use kunci_api::{
+    AcquireRequest, Code, Invalid, PolicyBody, PolicyChangeRequest, Problem, ReleaseRequest, parse,
+};
 use kunci_types::{Policy, Revision, Ttl, Wait};
 use serde_json::{Value, json};
 
@@ -27,7 +31,19 @@ fn extreme_durations_are_taken_whole_or_refused_by_name() {
         let asked = parse::<AcquireRequest>(body.as_bytes()).unwrap().read().unwrap();
         assert_eq!(asked.wait, Wait::from_ms(ms));
     }
-    let bad = ["-1", "30.5", "30.0", "3e1", "1e308", "1e999", "18446744073709551616", "\"30\"", "null", "[]", "true"];
+    let bad = [
+        "-1",
+        "30.5",
+        "30.0",
+        "3e1",
+        "1e308",
+        "1e999",
+        "18446744073709551616",
+        "\"30\"",
+        "null",
+        "[]",
+        "true",
+    ];
     for field in ["leaseDurationMs", "waitTimeoutMs", "lockDelayMs"] {
         for value in bad {
             let problem = refused(&with(field, value));
@@ -57,7 +73,10 @@ fn unknown_repeated_missing_and_broken_fields_are_refused_by_name() {
     says(&with("metadata", &"[".repeat(10_000)), "metadata");
     says(r#"{"clientId":null}"#, "clientId");
     says(r#"{"clientId":"a\u0000"}"#, "clientId: owner has a control character at byte 1");
-    says(&with("requestId", &format!("\"{}\"", "r".repeat(129))), "request id has 129 bytes: expected at most 128");
+    says(
+        &with("requestId", &format!("\"{}\"", "r".repeat(129))),
+        "request id has 129 bytes: expected at most 128",
+    );
 }
 
 #[test]

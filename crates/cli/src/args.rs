@@ -57,6 +57,8 @@ pub(crate) enum Verb {
     Server(ServerArgs),
     /// Show a node's settings and where each comes from.
     Config(ConfigArgs),
+    /// Look at the log of a node that isn't running, and cut a last record that a crash left unfinished.
+    Repair(RepairArgs),
     /// Write a completion script for a shell to standard output.
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder.
@@ -77,6 +79,7 @@ impl Verb {
             Self::Watch(args) => &args.server,
             Self::ForceRelease(args) => &args.server,
             Self::Config(args) => return args.form(),
+            Self::Repair(args) => return if args.json { Form::Json } else { Form::Human },
             // What `exec` prints is its command's.
             Self::Exec(_) | Self::Server(_) | Self::Completions(_) | Self::Man(_) => {
                 return Form::Human;
@@ -348,6 +351,21 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct ManArgs {
     /// The folder; made if it isn't there.
     pub(crate) folder: PathBuf,
+}
+
+/// What `kunci repair` needs.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "An ordinary start makes the same cut; this is for people who want to see it first.\n\
+    A whole record is never taken away, not even a damaged one: it may have been acknowledged."
+)]
+pub(crate) struct RepairArgs {
+    /// The data folder.
+    #[arg(long, env = "KUNCI_DATA", default_value = "./kunci-data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Write the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Characters of a lease id: 16 bytes in unpadded base64url.

@@ -52,6 +52,7 @@ fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
     match cli.verb {
         Verb::Server(args) => server::run(args),
         Verb::Config(args) => server::show_config(args),
+        Verb::Repair(args) => verbs::repair::run(&args, output),
         Verb::Completions(args) => verbs::completions::run(&args, output),
         Verb::Man(args) => verbs::man::run(&args, output),
         // One thread: the kernel ties a child's parent-death signal to the thread that started the child.
@@ -77,6 +78,8 @@ async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Watch(args) => verbs::watch::run(&args, &client(&args.server)?, output).await,
         Verb::ForceRelease(args) => verbs::force_release::run(&args, &client(&args.server)?, output).await,
         Verb::Exec(args) => exec::run(&args, &Client::new(&args.server.url)?, output).await,
-        Verb::Server(_) | Verb::Config(_) | Verb::Completions(_) | Verb::Man(_) => Ok(Exit::Done),
+        Verb::Server(_) | Verb::Config(_) | Verb::Repair(_) | Verb::Completions(_) | Verb::Man(_) => {
+            Ok(Exit::Done)
+        }
     }
 }

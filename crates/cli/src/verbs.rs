@@ -9,5 +9,6 @@ pub(crate) mod man;
 pub(crate) mod queue;
 pub(crate) mod release;
 pub(crate) mod renew;
+pub(crate) mod repair;
 pub(crate) mod status;
 pub(crate) mod watch;

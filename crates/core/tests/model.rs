@@ -4,18 +4,15 @@
 //! against a small memory of what it said before. Never: looks into the table.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kunci_core::command::{
-    Abandon, Acquire, Cancel, Command, Departure, Detach, Entry, ForceRelease, Proof, Release, Renew,
-    Renewal, RequestIdFrom, SetPolicy,
-};
+mod model_words;
+
+use kunci_core::command::{Command, Entry, SetPolicy};
 use kunci_core::event::{Change, Event, EventKind};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Applied, CancelReply, DetachReply, RenewReply, Reply};
 use kunci_core::view::Status;
-use kunci_core::{LockTable, RequestKey, Restore};
-use kunci_types::{
-    Attempt, Caller, ClusterTime, LeaseId, LockDelay, Owner, Policy, Reason, RequestId, ResourceName,
-    Revision, Ttl, Wait,
-};
+use kunci_core::{LockTable, Restore};
+use kunci_types::{ClusterTime, Policy, Revision};
+use model_words::{index, resource};
 use stateright::{Checker, Model, Property};
 use std::hash::{Hash, Hasher};
 
@@ -194,77 +191,6 @@ impl Model for Bound {
 }
 
 impl Bound {
-    fn entry(&self, world: &mut World, action: Action) -> Entry {
-        let now = world.table.now();
-        let later = now.plus_ms(STEP_MS);
-        let (now, command) = match action {
-            Action::Try(request) => (now, Some(self.acquire(world, request, Wait::Try))),
-            Action::Wait(request) => (now, Some(self.acquire(world, request, Wait::UpToMs(WAIT_MS)))),
-            Action::Renew(request) => (now, Some(self.renew(world, request))),
-            Action::StepAndRenew(request) => (later, Some(self.renew(world, request))),
-            Action::Release(request) => {
-                let (resource, proof) = self.proof(world, request);
-                (now, Some(Command::Release(Release { resource, proof })))
-            }
-            Action::Cancel(request) => {
-                let resource = resource(self.resource_of[request]);
-                let (caller, request_id) = (caller(request), request_id());
-                (now, Some(Command::Cancel(Cancel { resource, caller, request_id })))
-            }
-            Action::Detach { request, call } => {
-                let (request, attempt) = (key(request), attempt(request, call));
-                (now, Some(Command::Detach(Detach { request, attempt, departure: Departure::Lost })))
-            }
-            Action::Abandon(request) => {
-                let call = world.memory.calls[request] - 1;
-                let (request, attempt) = (key(request), attempt(request, call));
-                (now, Some(Command::Abandon(Abandon { request, attempt })))
-            }
-            Action::Force(at) => {
-                let resource = resource(at);
-                let Status::Held(held) = world.table.status(&resource) else {
-                    // The memory says that it is held; a table that says otherwise breaks the first property.
-                    world.memory.expect(0, false);
-                    return Entry { now, commands: Vec::new() };
-                };
-                let reason = Reason::parse("why").unwrap();
-                (now, Some(Command::ForceRelease(ForceRelease { resource, token: held.token, reason })))
-            }
-            Action::TakeOver => (now, Some(Command::TakeOver)),
-            Action::StepAndTakeOver => (later, Some(Command::TakeOver)),
-            Action::Step | Action::Restore => (later, None),
-        };
-        Entry { now, commands: command.into_iter().collect() }
-    }
-
-    fn acquire(&self, world: &mut World, request: usize, wait: Wait) -> Command {
-        let call = world.memory.calls[request];
-        world.memory.calls[request] += 1;
-        Command::Acquire(Acquire {
-            resource: resource(self.resource_of[request]),
-            caller: caller(request),
-            owner: owner(request),
-            request_id: request_id(),
-            request_id_from: RequestIdFrom::Client,
-            ttl: Some(Ttl::from_ms(TTL_MS)),
-            wait,
-            lock_delay: LockDelay::from_ms(self.lock_delay_ms),
-            metadata: None,
-            lease_id: lease_id(request, call),
-            attempt: attempt(request, call),
-        })
-    }
-
-    fn renew(&self, world: &World, request: usize) -> Command {
-        let (resource, proof) = self.proof(world, request);
-        Command::Renew(Renew { leases: vec![Renewal { resource, proof, ttl: None }] })
-    }
-
-    fn proof(&self, world: &World, request: usize) -> (ResourceName, Proof) {
-        let call = world.memory.granted[request].unwrap_or(0);
-        (resource(self.resource_of[request]), Proof::LeaseId(lease_id(request, call)))
-    }
-
     /// The table read back from its snapshot does the same as the table, whatever comes next.
     fn check_restored(&self, world: &World) {
         world.table.check();
@@ -305,6 +231,12 @@ impl Bound {
             let was_pending = std::mem::replace(&mut memory.pending[request][index(call)], false);
             memory.expect(7, was_pending);
             heard(memory, request, &answer.reply.value);
+        }
+        if let Action::Try(request) | Action::Wait(request) = action {
+            // Whatever the newest call is told, an older one of the same request has been answered by now.
+            let newest = index(memory.calls[request] - 1);
+            let older_is_open = memory.pending[request][..newest].contains(&true);
+            memory.expect(7, !older_is_open);
         }
         match (action, reply) {
             (Action::TakeOver | Action::StepAndTakeOver, _) => memory.takeovers += 1,
@@ -385,41 +317,6 @@ fn heard(memory: &mut Memory, request: usize, reply: &AcquireReply) {
         AcquireReply::Refused(_) => {}
         AcquireReply::Queued => memory.expect(7, false),
     }
-}
-
-fn index(number: u64) -> usize {
-    usize::try_from(number).unwrap()
-}
-
-fn resource(at: usize) -> ResourceName {
-    ResourceName::from_log(["r", "s"][at])
-}
-
-fn owner(request: usize) -> Owner {
-    Owner::from_log(["0", "1", "2"][request])
-}
-
-fn caller(request: usize) -> Caller {
-    Caller::Unproven(owner(request))
-}
-
-fn request_id() -> RequestId {
-    RequestId::from_log("q")
-}
-
-fn key(request: usize) -> RequestKey {
-    RequestKey::new(&caller(request), &request_id())
-}
-
-fn attempt(request: usize, call: u64) -> Attempt {
-    Attempt::new(request as u64 * 10 + call)
-}
-
-fn lease_id(request: usize, call: u64) -> LeaseId {
-    let mut bytes = [0; 16];
-    bytes[0] = u8::try_from(request).unwrap();
-    bytes[1] = u8::try_from(call).unwrap();
-    LeaseId::from_bytes(bytes)
 }
 
 /// Walks every history within the bound, depth first: breadth first would keep millions of tables in memory.

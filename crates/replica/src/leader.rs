@@ -86,10 +86,13 @@ impl Leader {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut leads_in = None;
         loop {
-            tokio::select! {
-                changed = metrics.changed() => if changed.is_err() { break },
-                _ = tick.tick() => {}
-            }
+            let ticked = tokio::select! {
+                changed = metrics.changed() => match changed {
+                    Ok(()) => false,
+                    Err(_) => break,
+                },
+                _ = tick.tick() => true,
+            };
             let (running, leads, raft_term) = {
                 let metrics = metrics.borrow_watched();
                 let leads =
@@ -108,7 +111,9 @@ impl Leader {
                 leads_in = Some(raft_term);
                 tracing::info!(term = raft_term, "took over as leader");
             }
-            self.on_tick().await;
+            if ticked {
+                self.on_tick().await;
+            }
         }
         self.step_down();
     }

@@ -1,6 +1,6 @@
 //! Killed at any moment, with snapshots and purges running all the time, a replica keeps what it acknowledged.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on should fail on the spot")]
 
 use kunci_core::command::{Acquire, Command, Proof, Release, RequestIdFrom};
 use kunci_core::reply::{AcquireReply, ReleaseReply, Reply, Told};

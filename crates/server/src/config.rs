@@ -6,14 +6,14 @@
 mod error;
 mod file;
 mod nearest;
+mod origin;
 mod setting;
 mod settings;
-mod origin;
 
 pub use error::ConfigError;
+pub use origin::Origin;
 pub use setting::{Kind, Setting};
 pub use settings::{LogFormat, Settings};
-pub use origin::Origin;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -54,7 +54,8 @@ impl Layers {
         let mut in_file = file.map(|path| file::read(&path)).transpose()?.unwrap_or_default();
         let mut flags = flags;
         let given = Setting::ALL.into_iter().map(|setting| {
-            let from_flag = flags.remove(&setting).map(|text| Given { text, origin: Origin::Flag(setting.flag()) });
+            let from_flag =
+                flags.remove(&setting).map(|text| Given { text, origin: Origin::Flag(setting.flag()) });
             let from_variable = || {
                 let name = setting.variable();
                 variable(&name).map(|text| Given { text, origin: Origin::Environment(name) })
@@ -94,7 +95,9 @@ mod tests {
         }
         let flags = flag.map(|text| (Setting::Http, OsString::from(text))).into_iter().collect();
         let file = file.map(|_| path);
-        Layers::read(flags, file, |name| (name == "KUNCI_HTTP").then(|| variable.map(OsString::from)).flatten())
+        Layers::read(flags, file, |name| {
+            (name == "KUNCI_HTTP").then(|| variable.map(OsString::from)).flatten()
+        })
     }
 
     fn http(layers: &Layers) -> (String, String) {

@@ -7,3 +7,5 @@ pub mod config;
 pub mod http;
 pub mod node;
 pub mod service;
+
+pub use kunci_replica::repair::{RepairReport, repair};

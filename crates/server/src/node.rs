@@ -67,7 +67,9 @@ struct Started {
 enum StartError {
     #[error("catch signals: {0}")]
     Signals(std::io::Error),
-    #[error("listen for HTTP on {address}: {source}; end what listens there, or choose another address with --http")]
+    #[error(
+        "listen for HTTP on {address}: {source}; end what listens there, or choose another address with --http"
+    )]
     Listen { address: std::net::SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Open(#[from] kunci_replica::OpenError),
@@ -93,7 +95,9 @@ impl Started {
         let replica = Replica::open(ReplicaConfig::new(&settings.data, member)).await?;
         let (folder, cluster) = (settings.data.display(), replica.cluster_id());
         if is_new {
-            info!("data folder {folder} was empty: formed cluster {cluster}, with this node as its only member");
+            info!(
+                "data folder {folder} was empty: formed cluster {cluster}, with this node as its only member"
+            );
         } else {
             info!("data folder {folder}: node {} of cluster {cluster}", replica.node_id());
         }
@@ -147,12 +151,16 @@ async fn failed(replica: Option<&Replica>) -> String {
 async fn announce(replica: Replica, http: std::net::SocketAddr, settings: Settings) {
     info!("native {} and peers {} are noted; this version opens neither", settings.native, settings.peer);
     if !http.ip().is_loopback() {
-        warn!("HTTP on {http} is open to other machines: anybody who can reach it may take and end every lock");
+        warn!(
+            "HTTP on {http} is open to other machines: anybody who can reach it may take and end every lock"
+        );
     }
     if replica.serving(SERVING_WITHIN).await {
         info!("serving HTTP on http://{http}; try: kunci status demo --url http://{http}");
     } else {
-        warn!("HTTP is open on http://{http}, but this node doesn't lead yet; requests are refused with no_leader");
+        warn!(
+            "HTTP is open on http://{http}, but this node doesn't lead yet; requests are refused with no_leader"
+        );
     }
 }
 

@@ -17,7 +17,7 @@ pub use read::event_body;
 pub use refusal::Refused;
 
 use kunci_api::{
-    CancelBody, Cancelled, Code, FencingRejection, FencingRejectionBody, Forced, ForceReleaseBody, GrantBody,
+    CancelBody, Cancelled, Code, FencingRejection, FencingRejectionBody, ForceReleaseBody, Forced, GrantBody,
     PolicyAnswer, PolicyBody, PolicyChangeRequest, Problem, Proof, ReleaseBody, RenewBody, RenewManyBody,
     Renewed, lease_id_text,
 };
@@ -119,7 +119,7 @@ impl Service {
                 },
                 position: answered.position,
             }),
-            Err(problem) => Err(self.refused_at(problem, &answered)),
+            Err(problem) => Err(self.refused_at(*problem, &answered)),
         }
     }
 
@@ -293,11 +293,9 @@ fn not_released(problem: Problem) -> Problem {
 fn core_proof(proof: Proof) -> kunci_core::command::Proof {
     match proof {
         Proof::LeaseId(lease_id) => kunci_core::command::Proof::LeaseId(lease_id),
-        Proof::OwnerToken { owner, token } => kunci_core::command::Proof::OwnerToken {
-            caller: Caller::Unproven(owner.clone()),
-            owner,
-            token,
-        },
+        Proof::OwnerToken { owner, token } => {
+            kunci_core::command::Proof::OwnerToken { caller: Caller::Unproven(owner.clone()), owner, token }
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! Peers that misbehave: too much, too slow, or gone.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod http_support;
 
 use http_support::{Node, request, until};
@@ -102,7 +100,12 @@ async fn what_is_too_large_is_refused() {
     assert!(refused.is(413, "too_large"), "{}", refused.text);
 
     let mut chunked = node.connect().await;
-    chunked.send(&format!("{HEAD}transfer-encoding: chunked\r\n\r\n10001\r\n{}\r\n0\r\n\r\n", "x".repeat(65_537))).await;
+    chunked
+        .send(&format!(
+            "{HEAD}transfer-encoding: chunked\r\n\r\n10001\r\n{}\r\n0\r\n\r\n",
+            "x".repeat(65_537)
+        ))
+        .await;
     assert!(chunked.reply().await.is(413, "too_large"));
 
     // Many leases have a larger limit of their own.
@@ -181,7 +184,8 @@ async fn pipelined_requests_are_answered_in_order() {
     let node = Node::start().await;
     let mut connection = node.connect().await;
     let names = ["a", "b", "c", "d"];
-    let all: String = names.iter().map(|name| request("GET", &format!("/locks/{name}"), &Value::Null)).collect();
+    let all: String =
+        names.iter().map(|name| request("GET", &format!("/locks/{name}"), &Value::Null)).collect();
     connection.send(&all).await;
     for name in names {
         assert_eq!(connection.reply().await.body["resource"], name);

@@ -57,7 +57,12 @@ impl Node {
     }
 
     /// One HTTP call on a connection of its own.
-    pub(crate) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<(u16, Value)> {
+    pub(crate) fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> std::io::Result<(u16, Value)> {
         call(self.http, method, path, body)
     }
 

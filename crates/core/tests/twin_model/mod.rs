@@ -3,6 +3,7 @@
 //! Never: shares a line with the one that it is compared with, beyond the words that both speak.
 
 mod commands;
+pub(crate) mod history;
 mod time;
 
 use kunci_core::RequestKey;

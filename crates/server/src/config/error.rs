@@ -2,7 +2,7 @@
 //!
 //! Owns: the words. Each says where the value stands, what it is, and what was expected.
 
-use super::{Setting, Origin};
+use super::{Origin, Setting};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! Owns: TOML, and the line of every value. Never: what a value means.
 
 use super::nearest::nearest;
-use super::{ConfigError, Given, Kind, Setting, Origin};
+use super::{ConfigError, Given, Kind, Origin, Setting};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -26,12 +26,22 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<Setting, Given>, ConfigError>
         let Some(setting) = Setting::ALL.into_iter().find(|setting| setting.name() == key) else {
             let names = Setting::ALL.into_iter().map(Setting::name);
             let nearest = nearest(key, names);
-            return Err(ConfigError::UnknownKey { path: path.to_owned(), line, key: key.to_owned(), nearest });
+            return Err(ConfigError::UnknownKey {
+                path: path.to_owned(),
+                line,
+                key: key.to_owned(),
+                nearest,
+            });
         };
         let origin = Origin::File { path: path.to_owned(), line };
         let Some(given) = text_of(setting.kind(), value.get_ref()) else {
             let found = text.get(value.span()).unwrap_or_default().to_owned();
-            return Err(ConfigError::BadValue { setting, origin, found, expected: setting.kind().expected() });
+            return Err(ConfigError::BadValue {
+                setting,
+                origin,
+                found,
+                expected: setting.kind().expected(),
+            });
         };
         all.insert(setting, Given { text: given, origin });
     }
@@ -58,13 +68,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kunci.toml");
         std::fs::write(&path, text).unwrap();
-        let words = |error: ConfigError| error.to_string().replace(&format!("{}/", folder.path().display()), "");
+        let words =
+            |error: ConfigError| error.to_string().replace(&format!("{}/", folder.path().display()), "");
         read(&path).map_err(words)
     }
 
     #[test]
     fn every_kind_of_value_is_read() {
-        let all = read_text("data = 'd'\ninsecure = true\n\nhttp_body_bytes_max = 0x1_0000 # bytes\n").unwrap();
+        let all =
+            read_text("data = 'd'\ninsecure = true\n\nhttp_body_bytes_max = 0x1_0000 # bytes\n").unwrap();
 
         let text = |setting| all[&setting].text.to_str().unwrap();
         assert_eq!((text(Setting::Data), text(Setting::Insecure)), ("d", "true"));

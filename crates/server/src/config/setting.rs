@@ -111,11 +111,18 @@ impl Setting {
         const FORMATS: Kind = Kind::Word(&["text", "json"]);
         const MS: Kind = Kind::Number { least: 10, most: 600_000 };
         match self {
-            Self::Data => ("data", "./kunci-data", Kind::Folder, "The data folder. One process at a time may use it"),
-            Self::Http => ("http", "127.0.0.1:7400", Kind::Address, "Where HTTP is served; port 0 takes a free one"),
-            Self::Native => {
-                ("native", "127.0.0.1:7401", Kind::Address, "For the native protocol; not opened in this version")
+            Self::Data => {
+                ("data", "./kunci-data", Kind::Folder, "The data folder. One process at a time may use it")
             }
+            Self::Http => {
+                ("http", "127.0.0.1:7400", Kind::Address, "Where HTTP is served; port 0 takes a free one")
+            }
+            Self::Native => (
+                "native",
+                "127.0.0.1:7401",
+                Kind::Address,
+                "For the native protocol; not opened in this version",
+            ),
             Self::Peer => {
                 ("peer", "127.0.0.1:7402", Kind::Address, "For the other members; not opened in this version")
             }
@@ -125,7 +132,9 @@ impl Setting {
                 Kind::Switch,
                 "Allow addresses that other machines can reach, though anybody there may take and end every lock",
             ),
-            Self::LogFormat => ("log_format", "text", FORMATS, "How log lines on standard error look: text or json"),
+            Self::LogFormat => {
+                ("log_format", "text", FORMATS, "How log lines on standard error look: text or json")
+            }
             Self::LogLevel => (
                 "log_level",
                 "info",
@@ -150,9 +159,12 @@ impl Setting {
                 Kind::Number { least: 4_096, most: 1 << 20 },
                 "Bytes of an HTTP request's body; a request that renews many leases may have 1 MiB",
             ),
-            Self::HttpHeadMsMax => {
-                ("http_head_ms_max", "10000", MS, "Milliseconds until an HTTP request's line and headers are there")
-            }
+            Self::HttpHeadMsMax => (
+                "http_head_ms_max",
+                "10000",
+                MS,
+                "Milliseconds until an HTTP request's line and headers are there",
+            ),
             Self::HttpBodyMsMax => {
                 ("http_body_ms_max", "10000", MS, "Milliseconds until an HTTP request's body is there")
             }

@@ -78,7 +78,9 @@ impl Kind {
             Self::Address => "an IP address and a port, such as 127.0.0.1:7400 or [::1]:7400".to_owned(),
             Self::Switch => "true or false".to_owned(),
             Self::Word(words) => words.join(" or "),
-            Self::Levels => "error, warn, info, debug, trace, or directives such as info,kunci_server=debug".to_owned(),
+            Self::Levels => {
+                "error, warn, info, debug, trace, or directives such as info,kunci_server=debug".to_owned()
+            }
             Self::Number { least, most } => format!("a whole number from {least} to {most}"),
         }
     }
@@ -93,7 +95,11 @@ fn bad(setting: Setting, given: &Given) -> ConfigError {
     }
 }
 
-fn parse<T>(layers: &Layers, setting: Setting, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, ConfigError> {
+fn parse<T>(
+    layers: &Layers,
+    setting: Setting,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, ConfigError> {
     let given = layers.of(setting);
     given.text.to_str().and_then(parse).ok_or_else(|| bad(setting, given))
 }
@@ -161,7 +167,9 @@ mod tests {
 
     #[test]
     fn an_address_that_others_can_reach_needs_insecure() {
-        for (setting, name) in [(Setting::Http, "--http"), (Setting::Native, "--native"), (Setting::Peer, "--peer")] {
+        for (setting, name) in
+            [(Setting::Http, "--http"), (Setting::Native, "--native"), (Setting::Peer, "--peer")]
+        {
             let refused = words(&[(setting, "0.0.0.0:7400")]);
             assert!(refused.starts_with(&format!("{name}: 0.0.0.0:7400 can be reached from other machines")));
             assert!(refused.contains("--insecure"), "{refused}");
@@ -181,7 +189,10 @@ mod tests {
             words(&[(Setting::HttpBodyBytesMax, "1")]),
             "--http-body-bytes-max: found \"1\", expected a whole number from 4096 to 1048576"
         );
-        assert_eq!(words(&[(Setting::LogFormat, "xml")]), "--log-format: found \"xml\", expected text or json");
+        assert_eq!(
+            words(&[(Setting::LogFormat, "xml")]),
+            "--log-format: found \"xml\", expected text or json"
+        );
         assert!(words(&[(Setting::LogLevel, "loud=very")]).starts_with("--log-level: found \"loud=very\""));
     }
 

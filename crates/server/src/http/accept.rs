@@ -103,8 +103,9 @@ impl Failing {
 /// The answer for a connection too many, before any request was read.
 fn too_many(door: &Door) -> Vec<u8> {
     let max = door.limits.connections_max;
-    let refused =
-        door.service.refuse(Problem::new(Code::Overloaded, format!("this node has its {max} connections open")));
+    let refused = door
+        .service
+        .refuse(Problem::new(Code::Overloaded, format!("this node has its {max} connections open")));
     let body = serde_json::to_string(&refused.problem).unwrap_or_default();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\

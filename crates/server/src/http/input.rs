@@ -49,16 +49,23 @@ impl Door {
     ) -> Result<T, Failure> {
         let (parts, body) = request.into_parts();
         let refuse = |problem: Problem| Failure::from(self.service.refuse(problem));
-        let too_large =
-            || Problem::new(Code::TooLarge, format!("the body is too large: expected at most {bytes_max} bytes"));
+        let too_large = || {
+            Problem::new(Code::TooLarge, format!("the body is too large: expected at most {bytes_max} bytes"))
+        };
         let declared = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if declared.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > bytes_max as u64) {
+        if declared
+            .and_then(|length| length.parse().ok())
+            .is_some_and(|length: u64| length > bytes_max as u64)
+        {
             return Err(refuse(too_large()));
         }
         let within = self.limits.body_within;
         let read = timeout(within, Limited::new(body, bytes_max).collect()).await;
         let read = read.map_err(|_| {
-            refuse(Problem::new(Code::TooSlow, format!("the body didn't arrive within {} ms", within.as_millis())))
+            refuse(Problem::new(
+                Code::TooSlow,
+                format!("the body didn't arrive within {} ms", within.as_millis()),
+            ))
         })?;
         let bytes = read.map_err(|error| {
             refuse(match error.downcast_ref::<LengthLimitError>() {
@@ -68,7 +75,7 @@ impl Door {
         })?;
         let bytes = bytes.to_bytes();
         if !bytes.is_empty() {
-            check_type(&parts).map_err(refuse)?;
+            undeclared(&parts).map_or(Ok(()), |problem| Err(refuse(problem)))?;
         }
         parse(&bytes).map_err(|invalid: Invalid| refuse(invalid.into()))
     }
@@ -76,16 +83,16 @@ impl Door {
 
 /// A body must be declared as JSON. Whoever looks at a web page of another origin lends it every request that
 /// needs no permission, and those can't be declared so.
-fn check_type(parts: &Parts) -> Result<(), Problem> {
+fn undeclared(parts: &Parts) -> Option<Problem> {
     let declared = parts.headers.get(CONTENT_TYPE).and_then(|declared| declared.to_str().ok());
     let essence = declared.map(|declared| declared.split(';').next().unwrap_or_default().trim());
     match essence {
-        Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
-        Some(other) => Err(Problem::new(
+        Some(essence) if essence.eq_ignore_ascii_case("application/json") => None,
+        Some(other) => Some(Problem::new(
             Code::UnsupportedMediaType,
             format!("the body is declared as `{other}`: send the header Content-Type: application/json"),
         )),
-        None => Err(Problem::new(
+        None => Some(Problem::new(
             Code::UnsupportedMediaType,
             "the body isn't declared: send the header Content-Type: application/json",
         )),

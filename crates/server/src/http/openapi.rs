@@ -13,12 +13,29 @@ use utoipa::OpenApi;
         description = "Locks with leases and fencing tokens. Every answer carries `revision` in its body (text formats excepted) and the headers `Kunci-Position` (log index and place in the entry) and `Kunci-Cluster`. Refusals are `application/problem+json` with a stable `code`."
     ),
     paths(
-        locks::acquire, locks::renew, locks::release, locks::delete, locks::cancel, locks::force_release, locks::status,
-        locks::queue, locks::history, locks::list, locks::hot, leases::renew_many,
-        leases::report_fencing_rejection, events::events, policy::policy, policy::change_policy,
-        cluster::cluster, health::livez, health::readyz, metrics::metrics, openapi,
+        locks::acquire,
+        locks::renew,
+        locks::release,
+        locks::delete,
+        locks::cancel,
+        locks::force_release,
+        locks::status,
+        locks::queue,
+        locks::history,
+        locks::list,
+        locks::hot,
+        leases::renew_many,
+        leases::report_fencing_rejection,
+        events::events,
+        policy::policy,
+        policy::change_policy,
+        cluster::cluster,
+        health::livez,
+        health::readyz,
+        metrics::metrics,
+        openapi,
     ),
-    components(schemas(kunci_api::GrantBody)),
+    components(schemas(kunci_api::GrantBody))
 )]
 struct Document;
 

@@ -6,7 +6,7 @@ use super::answer::Failure;
 use super::door::Door;
 use super::{cluster, events, health, leases, locks, metrics, openapi, policy};
 use axum::Router;
-use axum::extract::{State};
+use axum::extract::State;
 use axum::routing::{get, post};
 use http::{Method, Uri};
 use kunci_api::{Code, Problem};

@@ -4,6 +4,7 @@
 //! time of a body (the handler reads it) or of an answer that is waited for.
 
 use super::HttpLimits;
+use futures::task::AtomicWaker;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,22 +21,27 @@ const BUSY: u8 = 2;
 
 /// What a connection does: it is idle, a head is on its way, or a request is being served.
 #[derive(Debug)]
-pub(super) struct Phase(AtomicU8);
+pub(super) struct Phase {
+    now: AtomicU8,
+    /// The connection, to be asked again when its request ends: only then its idle time begins.
+    connection: AtomicWaker,
+}
 
 impl Phase {
     /// A new connection is expected to send a head at once.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(HEAD)))
+        Arc::new(Self { now: AtomicU8::new(HEAD), connection: AtomicWaker::new() })
     }
 
     /// A whole head has come.
     pub(super) fn begin_request(&self) {
-        self.0.store(BUSY, Ordering::Relaxed);
+        self.now.store(BUSY, Ordering::Relaxed);
     }
 
     /// The answer was handed over.
     pub(super) fn end_request(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+        self.now.store(IDLE, Ordering::Relaxed);
+        self.connection.wake();
     }
 }
 
@@ -66,18 +72,18 @@ impl Socket {
 
     fn bytes_came(&mut self) {
         // Only the first byte of a head begins its time: a byte now and then must not prolong it.
-        let began =
-            self.phase.0.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let began = self.phase.now.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if began {
             self.read_end = None;
         }
     }
 
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let phase = self.phase.0.load(Ordering::Relaxed);
+        let phase = self.phase.now.load(Ordering::Relaxed);
         let within = match phase {
             BUSY => {
                 self.read_end = None;
+                self.phase.connection.register(cx.waker());
                 return Poll::Pending;
             }
             HEAD => self.head_within,

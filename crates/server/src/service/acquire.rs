@@ -34,7 +34,10 @@ impl Service {
         let Asked { owner, request_id, ttl, wait, lock_delay, metadata } = asked;
         let drawn = draw::draw().map_err(|error| {
             tracing::error!(%error, "the system gives no randomness for a lease id");
-            self.refuse(Problem::new(Code::Overloaded, "this node has no randomness for a lease id right now"))
+            self.refuse(Problem::new(
+                Code::Overloaded,
+                "this node has no randomness for a lease id right now",
+            ))
         })?;
         let request_id_from =
             if request_id.is_some() { RequestIdFrom::Client } else { RequestIdFrom::Server };

@@ -6,7 +6,7 @@ use kunci_core::reply::{Last, RenewReply};
 use kunci_types::ResourceName;
 
 /// How long the lease lasts in ms and whether that is final, or why it isn't the caller's.
-pub(super) fn renewed(reply: &RenewReply) -> Result<(u64, bool), Problem> {
+pub(super) fn renewed(reply: &RenewReply) -> Result<(u64, bool), Box<Problem>> {
     match reply {
         RenewReply::Renewed { remaining_ms, last } => Ok((*remaining_ms, *last == Last::Final)),
         RenewReply::NotHolder(why) => Err(not_renewed(refusal::not_holder(*why))),
@@ -14,8 +14,8 @@ pub(super) fn renewed(reply: &RenewReply) -> Result<(u64, bool), Problem> {
     }
 }
 
-fn not_renewed(problem: Problem) -> Problem {
-    Problem { renewed: Some(false), ..problem }
+fn not_renewed(problem: Problem) -> Box<Problem> {
+    Box::new(Problem { renewed: Some(false), ..problem })
 }
 
 pub(super) fn renew_result(resource: &ResourceName, reply: &RenewReply, revision: u64) -> RenewResult {
@@ -35,7 +35,7 @@ pub(super) fn renew_result(resource: &ResourceName, reply: &RenewReply, revision
             new_expires_at: None,
             remaining_ms: None,
             is_final: false,
-            problem: Some(Problem { revision, ..problem }),
+            problem: Some(Problem { revision, ..*problem }),
         },
     }
 }

@@ -121,12 +121,9 @@ fn listed(listed: Listed) -> ListedBody {
     let resource = listed.resource.to_string();
     match listed.status {
         Status::Free { queue_length } => ListedBody { resource, queue_length, ..ListedBody::default() },
-        Status::Closed { remaining_ms, queue_length } => ListedBody {
-            resource,
-            lock_delay_ms: Some(remaining_ms),
-            queue_length,
-            ..ListedBody::default()
-        },
+        Status::Closed { remaining_ms, queue_length } => {
+            ListedBody { resource, lock_delay_ms: Some(remaining_ms), queue_length, ..ListedBody::default() }
+        }
         Status::Held(held) => ListedBody {
             resource,
             held: true,
@@ -172,19 +169,13 @@ pub fn event_body(event: &Event) -> EventBody {
 }
 
 fn change_body(change: &Change, revision: Revision, body: EventBody) -> EventBody {
-    let ended = |kind, token: &FencingToken| EventBody {
-        kind,
-        fencing_token: Some(token.get()),
-        ..body.clone()
-    };
+    let ended =
+        |kind, token: &FencingToken| EventBody { kind, fencing_token: Some(token.get()), ..body.clone() };
     match change {
         Change::Queued => EventBody { kind: "queued", ..body },
-        Change::Granted { ttl_ms } => EventBody {
-            kind: "granted",
-            fencing_token: Some(revision.get()),
-            ttl_ms: Some(*ttl_ms),
-            ..body
-        },
+        Change::Granted { ttl_ms } => {
+            EventBody { kind: "granted", fencing_token: Some(revision.get()), ttl_ms: Some(*ttl_ms), ..body }
+        }
         Change::Released { token } => ended("released", token),
         Change::Expired { token } => ended("expired", token),
         Change::Forced { token, reason } => {

@@ -48,7 +48,10 @@ pub(super) fn acquire(refusal: &AcquireRefusal) -> Problem {
             repeated(Problem::new(Code::TimedOut, "the wait was over before the resource was free"), *told)
         }
         AcquireRefusal::Cancelled(told) => repeated(
-            Problem::new(Code::Cancelled, "the request was cancelled, or its client stayed away for too long"),
+            Problem::new(
+                Code::Cancelled,
+                "the request was cancelled, or its client stayed away for too long",
+            ),
             *told,
         ),
         AcquireRefusal::Superseded => {
@@ -165,10 +168,5 @@ pub(super) fn invalid_policy(invalid: &InvalidPolicy) -> Problem {
     let InvalidPolicy { field, found, min, max } = *invalid;
     let field = PolicyBody::field_name(field);
     let detail = format!("policy field {field} is {found}: expected {min} to {max}");
-    Problem {
-        field: Some(field),
-        min: Some(min),
-        max: Some(max),
-        ..Problem::new(Code::OutOfPolicy, detail)
-    }
+    Problem { field: Some(field), min: Some(min), max: Some(max), ..Problem::new(Code::OutOfPolicy, detail) }
 }

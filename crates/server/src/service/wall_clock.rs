@@ -5,7 +5,10 @@
 use jiff::Timestamp;
 use std::time::{Duration, SystemTime};
 
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock, for texts that people read")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the wall clock, for texts that people read"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -25,7 +25,7 @@ pub(crate) struct Node {
     pub(crate) replica: Replica,
     pub(crate) stop: CancellationToken,
     pub(crate) door: JoinHandle<()>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Node {
@@ -34,14 +34,17 @@ impl Node {
     }
 
     pub(crate) async fn start_with(limits: HttpLimits) -> Self {
-        let data = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), limits).await
+    }
+
+    async fn start_in(data: TempDir, limits: HttpLimits) -> Self {
         let replica = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await.unwrap();
         assert!(replica.serving(SOON).await, "the replica doesn't serve");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let door = tokio::spawn(serve(listener, Service::new(replica.clone()), limits, stop.clone()));
-        Self { address, replica, stop, door, _data: data }
+        Self { address, replica, stop, door, data }
     }
 
     pub(crate) async fn connect(&self) -> Connection {
@@ -77,6 +80,24 @@ impl Node {
             waiters.iter().filter(|waiter| waiter["attached"] == true).count() == wanted
         })
         .await;
+    }
+
+    /// Stops behind a snapshot and starts again, so that no event from before is kept.
+    pub(crate) async fn restart_from_snapshot(self) -> Self {
+        self.replica.trigger_snapshot().await;
+        let snapshots = self.data.path().join("snapshots");
+        until("a snapshot file is there", async || {
+            std::fs::read_dir(&snapshots).is_ok_and(|files| {
+                files.flatten().any(|file| file.file_name().to_string_lossy().ends_with(".kunci"))
+            })
+        })
+        .await;
+        let Self { replica, stop, door, data, .. } = self;
+        stop.cancel();
+        timeout(SOON, door).await.unwrap().unwrap();
+        replica.stop().await;
+        drop(replica);
+        Self::start_in(data, HttpLimits::default()).await
     }
 
     pub(crate) async fn stop(self) {

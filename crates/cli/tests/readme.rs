@@ -1,0 +1,167 @@
+//! Every command in README.md runs, and says what README.md shows.
+//!
+//! Owns: what a `console` block means. `$ ` begins a command, what follows until the next one is its output, and
+//! `…` stands for anything; output that isn't shown isn't compared. Never: a command of its own.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
+
+use std::fmt::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A command of README.md.
+#[derive(Debug, PartialEq, Eq)]
+struct Step<'a> {
+    line: usize,
+    command: &'a str,
+    shown: Vec<&'a str>,
+}
+
+/// The fenced blocks in this language: the line of each and its text.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<(usize, &'a str)> {
+    let mut blocks = Vec::new();
+    let opening = format!("```{language}\n");
+    for (at, _) in page.match_indices(&opening) {
+        let begin = at + opening.len();
+        let end = page[begin..].find("\n```").map_or(page.len(), |end| begin + end);
+        blocks.push((page[..begin].lines().count() + 1, &page[begin..end]));
+    }
+    blocks
+}
+
+/// The commands of the `console` blocks, in order.
+fn steps(page: &str) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for (first, block) in blocks(page, "console") {
+        for (index, text) in block.lines().enumerate() {
+            if let Some(command) = text.strip_prefix("$ ") {
+                steps.push(Step { line: first + index, command, shown: Vec::new() });
+            } else if let Some(step) = steps.last_mut() {
+                step.shown.push(text);
+            }
+        }
+    }
+    steps
+}
+
+/// Whether `found` is what is shown, where `…` is anything.
+fn is_as_shown(shown: &str, found: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| found.strip_prefix(first)) else { return false };
+    let mut last = "";
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        last = part;
+    }
+    // Whatever comes after the last `…` has to reach to the end.
+    rest.is_empty() || (shown.contains('…') && found.ends_with(last))
+}
+
+/// A node that ends with the test.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Runs a command in this folder, with the built `kunci` first on the path and a node on another port.
+fn in_folder(folder: &Path, port: u16) -> Command {
+    let mut command = Command::new("timeout");
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_kunci"));
+    let path = std::iter::once(built.parent().unwrap().to_owned()).chain(std::env::split_paths(&own));
+    command.arg("60").current_dir(folder).stdin(Stdio::null());
+    command.env("PATH", std::env::join_paths(path).unwrap());
+    command.env("KUNCI_URL", format!("http://127.0.0.1:{port}"));
+    command
+}
+
+fn start_node(folder: &Path, port: u16, command: &str) -> Node {
+    let mut node = in_folder(folder, port);
+    node.args(["bash", "-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
+    let node = Node(node.stderr(std::fs::File::create(folder.join("node.log")).unwrap()).spawn().unwrap());
+    for _ in 0..200 {
+        let ready = Command::new("curl")
+            .args(["-sf", "-o", "/dev/null", &format!("http://127.0.0.1:{port}/readyz")])
+            .status()
+            .unwrap();
+        if ready.success() {
+            return node;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("`{command}` doesn't serve:\n{}", std::fs::read_to_string(folder.join("node.log")).unwrap());
+}
+
+/// Runs all commands in one shell, as a reader would, and gives the output of each.
+fn outputs(folder: &Path, port: u16, steps: &[Step<'_>]) -> Vec<String> {
+    let mut script = String::new();
+    for step in steps {
+        let command = step.command.replace("localhost:7400", &format!("127.0.0.1:{port}"));
+        writeln!(script, "{command}\nprintf '\\036'").unwrap();
+    }
+    let mut shell = in_folder(folder, port);
+    let output = shell.args(["bash", "-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split('\u{1e}').map(|output| output.trim_end().to_owned()).take(steps.len()).collect()
+}
+
+#[test]
+fn every_command_in_the_readme_does_what_it_shows() {
+    let page = include_str!("../../../README.md");
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let steps = steps(page);
+    let (servers, others): (Vec<_>, Vec<_>) =
+        steps.into_iter().partition(|step| step.command.starts_with("kunci server"));
+    let [server] = &servers[..] else { panic!("expected one `kunci server`, found {servers:?}") };
+
+    let node = start_node(folder.path(), port, server.command);
+    let outputs = outputs(folder.path(), port, &others);
+
+    assert!(others.len() >= 10, "only {} commands were found", others.len());
+    for (step, found) in others.iter().zip(&outputs) {
+        let shown = step.shown.join("\n");
+        assert!(
+            shown.is_empty() || is_as_shown(&shown, found),
+            "README.md:{}: `{}` shows\n{shown}\nbut says\n{found}",
+            step.line,
+            step.command
+        );
+        assert!(!found.contains("command not found"), "README.md:{}: {found}", step.line);
+    }
+    assert_eq!(outputs.len(), others.len());
+    drop(node);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the node is still there");
+}
+
+/// The two commands that set everything up build the project, so this test can't run them. The first is what
+/// `main_job` runs, with `kunci` built already; the second is what runs this.
+#[test]
+fn the_commands_that_set_everything_up_are_the_two_that_are_tested_elsewhere() {
+    let page = include_str!("../../../README.md");
+
+    let [(_, set_up)] = &blocks(page, "sh")[..] else { panic!("expected one `sh` block") };
+
+    assert_eq!(set_up.lines().collect::<Vec<_>>(), ["bash examples/twenty-writers.sh", "cargo xtask test"]);
+}
+
+#[test]
+fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
+    assert!(is_as_shown("token …", "token 7"));
+    assert!(is_as_shown("a…b…c", "a1b2b3c"));
+    assert!(is_as_shown("…", ""));
+    assert!(!is_as_shown("token …", "no token 7"));
+    assert!(!is_as_shown("a…b", "a1bc"));
+    assert!(!is_as_shown("same", "same and more"));
+}
