@@ -4,7 +4,8 @@ use crate::lease::Holding;
 use crate::table::LockTable;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use kunci_types::{FencingToken, Metadata, Owner, Policy, ResourceName, Revision};
+use core::ops::Deref;
+use kunci_types::{ClusterTime, FencingToken, Metadata, Owner, Policy, ResourceName, Revision};
 
 /// How a resource stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +69,74 @@ pub struct Listed {
     pub status: Status,
 }
 
+/// The locks as they stand between two entries: time has gone on since the last one, and nothing else.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    table: &'a LockTable,
+    /// Since the last entry, in ms.
+    later_ms: u64,
+}
+
+impl Deref for View<'_> {
+    type Target = LockTable;
+
+    fn deref(&self) -> &LockTable {
+        self.table
+    }
+}
+
+impl View<'_> {
+    /// See [`LockTable::status`]. A lease that is due and not yet ended remains for 0 ms.
+    pub fn status(&self, resource: &ResourceName) -> Status {
+        self.table.status(resource).later(self.later_ms)
+    }
+
+    /// See [`LockTable::queue`].
+    pub fn queue(&self, resource: &ResourceName) -> Vec<WaiterView> {
+        let mut waiters = self.table.queue(resource);
+        for waiter in &mut waiters {
+            waiter.waited_ms = waiter.waited_ms.saturating_add(self.later_ms);
+            waiter.wait_remaining_ms = waiter.wait_remaining_ms.saturating_sub(self.later_ms);
+        }
+        waiters
+    }
+
+    /// See [`LockTable::list`].
+    pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+        self.all_later(self.table.list(prefix, after, limit))
+    }
+
+    /// See [`LockTable::hot`].
+    pub fn hot(&self, limit: usize) -> Vec<Listed> {
+        self.all_later(self.table.hot(limit))
+    }
+
+    fn all_later(&self, listed: Vec<Listed>) -> Vec<Listed> {
+        let later = |listed: Listed| Listed { status: listed.status.later(self.later_ms), ..listed };
+        listed.into_iter().map(later).collect()
+    }
+}
+
+impl Status {
+    fn later(mut self, ms: u64) -> Self {
+        match &mut self {
+            Self::Held(held) => {
+                held.remaining_ms = held.remaining_ms.saturating_sub(ms);
+                held.held_ms = held.held_ms.saturating_add(ms);
+            }
+            Self::Closed { remaining_ms, .. } => *remaining_ms = remaining_ms.saturating_sub(ms),
+            Self::Free { .. } => {}
+        }
+        self
+    }
+}
+
 impl LockTable {
+    /// The locks as they stand at `now`, if no entry comes before it.
+    pub fn seen_at(&self, now: ClusterTime) -> View<'_> {
+        View { table: self, later_ms: now.ms_since(self.state.head.now) }
+    }
+
     /// How `resource` stands; a free one is an answer too.
     pub fn status(&self, resource: &ResourceName) -> Status {
         let now = self.state.head.now;

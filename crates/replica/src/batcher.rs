@@ -129,7 +129,8 @@ impl Forming {
         let (commands, replies): (Vec<_>, Vec<_>) =
             proposals.into_iter().map(|proposal| (proposal.command, proposal.reply)).unzip();
         let bytes = EntryBytes(Entry { now, commands }.encode().into());
-        let (responder, committed, outcome) = ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
+        let (responder, committed, outcome) =
+            ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
         let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
         tokio::spawn(async move {

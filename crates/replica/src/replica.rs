@@ -16,6 +16,7 @@ use kunci_core::LockTable;
 use kunci_core::command::Command;
 use kunci_core::event::Event;
 use kunci_core::reply::Reply;
+use kunci_core::view::View;
 use kunci_types::{ResourceName, Revision};
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
@@ -130,14 +131,18 @@ impl Replica {
     ///
     /// # Errors
     /// When this node can't prove that it leads.
-    pub async fn read<T>(&self, view: impl FnOnce(&LockTable) -> T) -> Result<Answered<T>, Refusal> {
+    pub async fn read<T>(&self, view: impl FnOnce(&View<'_>) -> T) -> Result<Answered<T>, Refusal> {
         if !self.inner.term.is_served() {
             return Err(Refusal::NoLeader);
         }
         // Read-index only: a lease read isn't safe in this version of the library (trap 4 of the design).
         let proof = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex);
         match timeout(READ_WITHIN, proof).await {
-            Ok(Ok(_)) => Ok(self.inner.machine.answered(view)),
+            // Between two entries only the leader's clock says how much of a lease is left.
+            Ok(Ok(_)) => {
+                let now = self.inner.term.now().ok_or(Refusal::NoLeader)?;
+                Ok(self.inner.machine.answered(|table| view(&table.seen_at(now))))
+            }
             Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_)))) => Err(Refusal::NoLeader),
             Ok(Err(RaftError::Fatal(_))) => Err(Refusal::NoLeader),
             Ok(Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)))) | Err(_) => {

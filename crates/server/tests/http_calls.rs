@@ -2,7 +2,7 @@
 
 mod http_support;
 
-use http_support::Node;
+use http_support::{Node, until};
 use kunci_server::http::openapi_json;
 use serde_json::{Value, json};
 
@@ -237,6 +237,64 @@ async fn a_lock_delay_follows_a_forced_release_and_a_try_hears_of_it() {
     let status = node.get("/locks/r").await;
     assert_eq!(status.body["held"], false);
     assert!(status.body["lockDelayMs"].is_u64());
+    node.stop().await;
+}
+
+async fn change_policy(node: &Node, policy: Value) {
+    let replaces = node.get("/policy").await.body["policyRevision"].clone();
+    let changed = node.call("PUT", "/policy", json!({"replaces": replaces, "policy": policy})).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+}
+
+#[tokio::test]
+async fn a_renewal_at_the_total_hold_limit_is_final_and_an_expired_lease_is_told_so() {
+    let node = Node::start().await;
+    change_policy(&node, json!({"ttlMsMax": 1_000, "ttlMsDefault": 1_000, "totalHoldMsMax": 1_000})).await;
+    let grant = node.acquire("r", "a").await;
+    let renew = json!({"leaseId": grant.body["leaseId"]});
+    let last = node.post("/locks/r/renew", renew.clone()).await;
+    assert_eq!((last.status, &last.body["final"]), (200, &json!(true)), "{}", last.text);
+    until("the lease has expired", async || node.get("/locks/r").await.body["held"] == false).await;
+    let late = node.post("/locks/r/renew", renew.clone()).await;
+    assert!(late.is(409, "lease_ended") && late.body["reason"] == "expired", "{}", late.text);
+    let late = node.post("/locks/r/release", renew).await;
+    assert!(late.is(409, "lease_ended") && late.body["reason"] == "expired", "{}", late.text);
+    let request_id = grant.body["requestId"].clone();
+    let again = node.post("/locks/r/acquire", json!({"clientId": "a", "requestId": request_id})).await;
+    assert!(again.is(409, "lease_ended") && again.body["repeated"] == true, "{}", again.text);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_limit_that_is_reached_is_named_and_says_when_to_come_back() {
+    let node = Node::start().await;
+    change_policy(&node, json!({"waitersPerResourceMax": 0, "leasesPerNamespaceMax": 1})).await;
+    node.acquire("n%2F1", "a").await;
+    let queue = json!({"clientId": "b", "waitTimeoutMs": 1_000});
+    let refused = node.post("/locks/n%2F1/acquire", queue).await;
+    assert!(refused.is(429, "over_limit"), "{}", refused.text);
+    assert_eq!((&refused.body["limit"], &refused.body["max"]), (&json!("waitersPerResourceMax"), &json!(0)));
+    assert_eq!(refused.headers["retry-after"], "2");
+    assert_eq!(refused.body["retryAfterMs"], 2_000);
+    let refused = node.acquire("n%2F2", "a").await;
+    assert!(refused.is(429, "over_limit"), "{}", refused.text);
+    assert_eq!(
+        (&refused.body["limit"], &refused.body["acquired"]),
+        (&json!("leasesPerNamespaceMax"), &json!(false))
+    );
+    node.stop().await;
+}
+
+/// Case C96, over the wire.
+#[tokio::test]
+async fn a_token_beyond_what_json_carries_is_refused() {
+    let node = Node::start().await;
+    node.acquire("r", "a").await;
+    for token in [0, 1_u64 << 53, (1 << 53) + 1, u64::MAX >> 1] {
+        let refused = node.post("/locks/r/release", json!({"clientId": "a", "fencingToken": token})).await;
+        assert!(refused.is(400, "invalid") && refused.body["field"] == "fencingToken", "{}", refused.text);
+    }
+    assert_eq!(node.get("/locks/r").await.body["held"], true);
     node.stop().await;
 }
 

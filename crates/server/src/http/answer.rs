@@ -100,3 +100,50 @@ impl HttpBody for Handing {
         SizeHint::with_exact(self.0.as_ref().map_or(0, |(bytes, _)| bytes.len() as u64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{AcquireAnswer, Service};
+    use http_body_util::BodyExt as _;
+    use kunci_api::{parse, resource};
+    use kunci_replica::{Member, Replica, ReplicaConfig};
+    use std::time::Duration;
+    use tokio::time::sleep;
+
+    async fn granted(service: &Service, name: &str) -> Response {
+        let asked = parse::<kunci_api::AcquireRequest>(br#"{"clientId":"a"}"#).unwrap().read().unwrap();
+        let mut call = service.acquire(resource(name).unwrap(), asked).await.unwrap();
+        let Stamped { body, position } = call.answer(Duration::from_secs(5)).await.unwrap();
+        let AcquireAnswer::Granted(body) = body else { panic!("not granted") };
+        grant(Stamped { body, position }, call)
+    }
+
+    /// Section 3: a grant is never taken back once its answer was handed out, and abandoned after the waiter grace
+    /// when it was not.
+    #[tokio::test]
+    async fn a_grant_counts_as_handed_out_from_the_moment_its_bytes_are_taken() {
+        let data = tempfile::tempdir().unwrap();
+        let replica = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await.unwrap();
+        assert!(replica.serving(Duration::from_secs(5)).await);
+        let service = Service::new(replica.clone());
+        let change = parse(br#"{"replaces":0,"policy":{"waiterGraceMs":200}}"#).unwrap();
+        service.change_policy(&change).await.unwrap();
+
+        let taken = granted(&service, "taken").await;
+        let bytes = taken.into_body().collect().await.unwrap().to_bytes();
+        assert!(bytes.starts_with(br#"{"acquired":true"#));
+        drop(granted(&service, "dropped").await);
+
+        for _ in 0..200 {
+            if !service.status(resource("dropped").unwrap()).await.unwrap().body.status.held {
+                break;
+            }
+            sleep(Duration::from_millis(25)).await;
+        }
+        let history = service.history(resource("dropped").unwrap()).await.unwrap().body.events;
+        assert_eq!(history.last().unwrap().kind, "abandoned");
+        assert!(service.status(resource("taken").unwrap()).await.unwrap().body.status.held);
+        replica.stop().await;
+    }
+}

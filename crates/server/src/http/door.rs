@@ -29,7 +29,10 @@ pub(super) struct Parts {
 pub(super) struct Gone(pub(super) CancellationToken);
 
 impl Door {
-    pub(super) fn new(service: Service, limits: HttpLimits, stop: CancellationToken) -> Self {
+    pub(super) fn new(service: Service, mut limits: HttpLimits, stop: CancellationToken) -> Self {
+        for max in [&mut limits.connections_max, &mut limits.streams_max] {
+            *max = (*max).min(Semaphore::MAX_PERMITS);
+        }
         let connections = Arc::new(Semaphore::new(limits.connections_max));
         let streams = Arc::new(Semaphore::new(limits.streams_max));
         Self(Arc::new(Parts { service, limits, stop, connections, streams, answers: Default::default() }))

@@ -5,16 +5,15 @@ use kunci_api::{
     Code, EventBody, HistoryBody, ListBody, ListedBody, PolicyAnswer, PolicyBody, Problem, QueueBody,
     StatusBody, WaiterBody,
 };
-use kunci_core::LockTable;
 use kunci_core::event::{Change, Event, EventKind};
-use kunci_core::view::{Listed, Status, WaiterView};
+use kunci_core::view::{Listed, Status, View, WaiterView};
 use kunci_replica::{Answered, Watch};
 use kunci_types::{FencingToken, ResourceName, Revision};
 
 impl Service {
     pub(super) async fn read<T>(
         &self,
-        view: impl FnOnce(&LockTable) -> T,
+        view: impl FnOnce(&View<'_>) -> T,
     ) -> Result<Answered<T>, Box<Refused>> {
         self.replica.read(view).await.map_err(|refusal| self.undecided(refusal))
     }
