@@ -49,6 +49,7 @@ fn layers(args: ServerArgs) -> Result<Layers, Failure> {
     Layers::read(args.given, args.file, |name| std::env::var_os(name)).map_err(unusable)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands over what it has")]
 fn unusable(error: ConfigError) -> Failure {
     Failure::usage(error.to_string())
 }

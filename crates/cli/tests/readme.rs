@@ -46,8 +46,9 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Whether `found` is what is shown, where `…` is anything.
+/// Whether `found` is what is shown, where `…` is anything; how wide a gap between columns is doesn't count.
 fn is_as_shown(shown: &str, found: &str) -> bool {
+    let (shown, found) = (narrow(shown), narrow(found));
     let mut parts = shown.split('…');
     let Some(mut rest) = parts.next().and_then(|first| found.strip_prefix(first)) else { return false };
     let mut last = "";
@@ -58,6 +59,11 @@ fn is_as_shown(shown: &str, found: &str) -> bool {
     }
     // Whatever comes after the last `…` has to reach to the end.
     rest.is_empty() || (shown.contains('…') && found.ends_with(last))
+}
+
+fn narrow(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A node that ends with the test.
@@ -74,22 +80,24 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Runs a command in this folder, with the built `kunci` first on the path and a node on another port.
-fn in_folder(folder: &Path, port: u16) -> Command {
-    let mut command = Command::new("timeout");
+/// Runs this program in this folder, with the built `kunci` first on the path and a node on another port.
+fn in_folder(program: &str, folder: &Path, port: u16) -> Command {
+    let mut command = Command::new(program);
     let own = std::env::var_os("PATH").unwrap_or_default();
     let built = PathBuf::from(env!("CARGO_BIN_EXE_kunci"));
     let path = std::iter::once(built.parent().unwrap().to_owned()).chain(std::env::split_paths(&own));
-    command.arg("60").current_dir(folder).stdin(Stdio::null());
+    command.current_dir(folder).stdin(Stdio::null());
     command.env("PATH", std::env::join_paths(path).unwrap());
     command.env("KUNCI_URL", format!("http://127.0.0.1:{port}"));
     command
 }
 
+/// Starts what README.md starts. The shell is replaced, so that the node itself ends with the test.
 fn start_node(folder: &Path, port: u16, command: &str) -> Node {
-    let mut node = in_folder(folder, port);
-    node.args(["bash", "-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
-    let node = Node(node.stderr(std::fs::File::create(folder.join("node.log")).unwrap()).spawn().unwrap());
+    let log = std::fs::File::create(folder.join("node.log")).unwrap();
+    let mut shell = in_folder("bash", folder, port);
+    shell.args(["-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
+    let node = Node(shell.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     for _ in 0..200 {
         let ready = Command::new("curl")
             .args(["-sf", "-o", "/dev/null", &format!("http://127.0.0.1:{port}/readyz")])
@@ -110,8 +118,8 @@ fn outputs(folder: &Path, port: u16, steps: &[Step<'_>]) -> Vec<String> {
         let command = step.command.replace("localhost:7400", &format!("127.0.0.1:{port}"));
         writeln!(script, "{command}\nprintf '\\036'").unwrap();
     }
-    let mut shell = in_folder(folder, port);
-    let output = shell.args(["bash", "-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
+    let mut shell = in_folder("timeout", folder, port);
+    let output = shell.args(["60", "bash", "-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split('\u{1e}').map(|output| output.trim_end().to_owned()).take(steps.len()).collect()
 }

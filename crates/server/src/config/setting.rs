@@ -107,6 +107,7 @@ impl Setting {
         self.row().3
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one row for each setting, and nothing is decided")]
     fn row(self) -> (&'static str, &'static str, Kind, &'static str) {
         const FORMATS: Kind = Kind::Word(&["text", "json"]);
         const MS: Kind = Kind::Number { least: 10, most: 600_000 };
