@@ -55,12 +55,18 @@ pids=()
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# Starts the node and waits until it serves. Fails when the node ends or takes more than ten seconds.
+give_up() {
+    tail -n 20 "$folder"/*.log >&2 || true
+    echo "error: $1" >&2
+    exit 1
+}
+
+# Starts the node and waits until it serves. Fails when the node ends or takes more than twenty seconds.
 start_node() {
     kunci server --data "$folder/data" --http "127.0.0.1:$port" 2>>"$folder/node.log" &
     node=$!
     local try
-    for ((try = 0; try < 100; try++)); do
+    for ((try = 0; try < 200; try++)); do
         if kunci status writers/ledger >/dev/null 2>&1; then return 0; fi
         kill -0 "$node" 2>/dev/null || break
         sleep 0.1
@@ -75,20 +81,23 @@ first_start() {
         export KUNCI_URL=http://127.0.0.1:$port
         if start_node; then return 0; fi
         if ! grep -q 'listen for HTTP' "$folder/node.log" || ((port > 30050)); then
-            cat "$folder/node.log" >&2
-            echo "error: the node doesn't start" >&2
-            exit 1
+            give_up "the node doesn't start"
         fi
         rm -f "$folder/node.log"
     done
 }
 
 # One writer: its rounds one after the other. A round that ended otherwise than well is asked after in the file:
-# the work either is in it or wasn't done, and then it is done again.
+# the work either is in it or wasn't done, and then it is done again, a few times.
 write() {
-    local me=$1 round code
+    local me=$1 round code tries
     for ((round = 1; round <= rounds; round++)); do
+        tries=0
         until grep -q " writer-$me/$round\$" "$LEDGER"; do
+            if ((++tries > 20)); then
+                echo "writer-$me/$round" >"$folder/gave-up"
+                return 1
+            fi
             code=0
             if [[ $lock == yes ]]; then
                 kunci exec writers/ledger --ttl 5s --owner "writer-$me" -- \
@@ -96,7 +105,7 @@ write() {
             else
                 bash "$folder/append" "writer-$me/$round"
             fi
-            ((code == 0)) || echo "writer-$me/$round: kunci exec ended with $code" >>"$folder/exec.log"
+            ((code == 0)) || echo "writer-$me/$round: ended with $code" >>"$folder/exec.log"
         done
     done
 }
@@ -117,6 +126,7 @@ killed=0
 lines() { wc -l <"$LEDGER"; }
 while [[ $lock == yes ]] && ((killed < kills)); do
     if (($(lines) < total * (killed + 1) / (kills + 1))); then
+        [[ ! -e $folder/gave-up ]] || give_up "$(<"$folder/gave-up") failed too often"
         sleep 0.02
         continue
     fi
@@ -124,9 +134,11 @@ while [[ $lock == yes ]] && ((killed < kills)); do
     wait "$node" 2>/dev/null || true
     killed=$((killed + 1))
     echo "==> killed the node with -9 at line $(lines) of $total"
-    start_node || { cat "$folder/node.log" >&2 && exit 1; }
+    start_node || give_up "the node doesn't start again"
 done
-for writer in "${pids[@]}"; do wait "$writer"; done
+for writer in "${pids[@]}"; do
+    wait "$writer" || give_up "a writer failed too often"
+done
 pids=()
 
 # The verdict. Every line's number is the line's own number, every piece of work is there once, tokens grow.

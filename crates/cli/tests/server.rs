@@ -173,6 +173,24 @@ fn a_stop_ends_waiting_calls_with_a_retriable_answer() {
 }
 
 #[test]
+fn a_second_signal_stops_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Node::spawn(folder.path(), "node", &["--http", "127.0.0.1:0"]);
+    let http = node.address();
+    // Half a request: a stop waits for the rest of it, for a bounded time.
+    let body_to_come = "POST /locks/a/acquire HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                        content-length: 9\r\n\r\n{";
+    let _half = request(http, body_to_come);
+    std::thread::sleep(Duration::from_millis(300));
+
+    node.signal("TERM");
+    assert!(node.says("a second signal stops at once"), "{}", node.words());
+    node.signal("INT");
+
+    assert_eq!(node.wait().code(), Some(130), "{}", node.words());
+}
+
+#[test]
 fn json_log_lines_are_json_from_first_to_last() {
     let folder = tempfile::tempdir().unwrap();
     let mut node = Node::spawn(folder.path(), "node", &["--http", "127.0.0.1:0", "--log-format", "json"]);

@@ -9,10 +9,10 @@ mod model_words;
 use kunci_core::command::{Command, Entry, SetPolicy};
 use kunci_core::event::{Change, Event, EventKind};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Applied, CancelReply, DetachReply, RenewReply, Reply};
-use kunci_core::view::Status;
+use kunci_core::view::{Status, WaiterView};
 use kunci_core::{LockTable, Restore};
 use kunci_types::{ClusterTime, Policy, Revision};
-use model_words::{index, resource};
+use model_words::{index, owner, resource};
 use stateright::{Checker, Model, Property};
 use std::hash::{Hash, Hasher};
 
@@ -255,9 +255,19 @@ impl Bound {
             }
             _ => {}
         }
+        // Whose client stayed away from a new leader is detached without a word: the call's node, which isn't the
+        // leader any more, has ended the call. Its wait may even be over in the same entry.
+        for request in 0..self.resource_of.len() {
+            let queue = world.table.queue(&resource(self.resource_of[request]));
+            let is_there = |waiter: &WaiterView| waiter.attached && waiter.owner == owner(request);
+            if world.memory.takeovers > 0 && !queue.iter().any(is_there) {
+                world.memory.pending[request] = [false; CALLS_MAX];
+            }
+        }
         for at in 0..2 {
+            let queue = world.table.queue(&resource(at));
             if let Status::Free { .. } = world.table.status(&resource(at)) {
-                let attached = world.table.queue(&resource(at)).iter().any(|waiter| waiter.attached);
+                let attached = queue.iter().any(|waiter| waiter.attached);
                 world.memory.expect(4, !attached);
             }
         }
