@@ -24,7 +24,9 @@ impl Session {
         let name = ptsname(&keys, Vec::new()).unwrap().into_string().unwrap();
         let terminal = OpenOptions::new().read(true).write(true).open(name).unwrap();
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(env!("CARGO_BIN_EXE_kunci")).args(["exec", "--ttl", ttl, "r", "--"]);
+        command
+            .args(["--ctty", "env", "--default-signal", env!("CARGO_BIN_EXE_kunci")])
+            .args(["exec", "--ttl", ttl, "r", "--"]);
         command.args(["sh", "-c", script]).env("KUNCI_URL", fake.url()).stderr(Stdio::piped());
         let wrapper = command.stdin(terminal.try_clone().unwrap()).stdout(terminal).spawn().unwrap();
         Self { keys: keys.into(), wrapper }

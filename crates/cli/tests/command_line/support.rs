@@ -11,7 +11,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The binary with these words, split at spaces, set on the fake server.
 pub(crate) fn kunci(fake: &Fake, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kunci"));
+    // Under nohup, or in a script's background, signals are ignored from birth; a test's aren't.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_kunci")]);
     command.env("KUNCI_URL", fake.url()).args(words.split_whitespace());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
 /// Libraries that speak of every step at `info`. A person who wants that names them in the directives.
-const QUIET: &str = "openraft=warn,openraft::raft::responder=error,raft_log=warn,chunked_wal=warn";
+const QUIET: &str = "openraft=warn,raft_log=warn,chunked_wal=warn";
 
 /// From now on events are written. Once a process; later calls change nothing.
 pub(super) fn begin(format: LogFormat, levels: &str) {
