@@ -71,7 +71,8 @@ fn first_difference(wanted: &str, found: &str) -> String {
     }
 }
 
-/// Runs a transcript and gives it back with the output that was found.
+/// Runs a transcript and gives it back with the output that was found. Each entry is applied to a table restored from
+/// a snapshot too, and both must answer alike (case C15: a snapshot leaves nothing out).
 fn run(script: &str) -> String {
     let mut names = Names::default();
     let mut table = LockTable::new();
