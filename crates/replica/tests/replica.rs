@@ -4,8 +4,10 @@
 
 mod log_store_support;
 
-use kunci_core::command::{Acquire, Command, Proof, Release, RequestIdFrom};
-use kunci_core::reply::{AcquireRefusal, AcquireReply, Grant, LeaseEnd, ReleaseReply, Reply, Told};
+use kunci_core::command::{Acquire, Command, Proof, Release, Renew, Renewal, RequestIdFrom};
+use kunci_core::reply::{
+    AcquireRefusal, AcquireReply, Grant, LeaseEnd, ReleaseReply, RenewReply, Reply, Told,
+};
 use kunci_core::view::Status;
 use kunci_replica::data_folder::{DataFolder, Expected};
 use kunci_replica::log_store::LogOptions;
@@ -289,4 +291,31 @@ async fn append_of_a_later_release(data: &Path) {
     later.log_id = LogId { index: last.index + 1, ..last };
     later.payload = Payload::Normal(EntryBytes(bytes.into()));
     log_store_support::append(&mut log, [later]).await.unwrap();
+}
+
+/// Case C114 and its kind: beyond its bound the queue refuses at once, and renewals keep their own place.
+#[tokio::test]
+async fn an_overloaded_node_refuses_at_once_and_still_takes_renewals() {
+    let data = tempfile::tempdir().unwrap();
+    let replica = open(data.path()).await;
+    let held = granted(&replica, acquire("a", Wait::Try)).await;
+    let stale = || {
+        let proof = Proof::LeaseId(LeaseId::from_bytes([9; 16]));
+        Command::Release(Release { resource: name("other"), proof })
+    };
+    // On this one thread nothing is proposed until all of these have been submitted.
+    let flood: Vec<_> = (0..70_000).map(|_| replica.propose(stale())).collect();
+    let renewal = Renewal { resource: name("r"), proof: Proof::LeaseId(held.lease_id), ttl: None };
+    let renew = replica.propose(Command::Renew(Renew { leases: vec![renewal] }));
+    let (flooded, renewed) = futures::future::join(futures::future::join_all(flood), renew).await;
+
+    let refused = flooded.iter().filter(|outcome| **outcome == Err(Refusal::Overloaded)).count();
+    let decided = flooded.iter().filter(|outcome| outcome.is_ok()).count();
+    assert_eq!((decided, refused), (65_536, 70_000 - 65_536));
+    let renewed = renewed.unwrap().value;
+    assert!(
+        matches!(&renewed, Reply::Renew(leases) if matches!(leases[..], [RenewReply::Renewed { .. }])),
+        "{renewed:?}"
+    );
+    replica.stop().await;
 }
