@@ -99,6 +99,18 @@ impl LockTable {
         grant
     }
 
+    /// Gives the current lease of a resource, to whose request it was granted before, once more.
+    pub(crate) fn grant_again(&mut self, resource: &ResourceName) -> Grant {
+        let now = self.now();
+        let Some(lease) = self.lease_mut(resource) else {
+            broken("I5: a request is granted and its resource isn't held");
+        };
+        // An earlier call may have handed this grant out, and this one does: nobody can know any more that it
+        // went unseen, so it is never taken back.
+        lease.sight = Sight::Seen;
+        lease.grant(now, Told::Again)
+    }
+
     /// Ends the current lease of `resource`, if there is one, and hands the resource on.
     pub(crate) fn end_lease(&mut self, effects: &mut Effects, resource: &ResourceName, end: End<'_>) {
         let now = self.now();

@@ -1,5 +1,6 @@
 //! What a call to the replica ends with.
 
+use kunci_core::reply::Placed;
 use kunci_types::{ClusterTime, Revision};
 use std::fmt;
 
@@ -32,6 +33,12 @@ pub struct Answered<T> {
 }
 
 impl<T> Answered<T> {
+    /// The answer that applying entry `index` gave at `now`.
+    pub(crate) fn placed(index: u64, now: ClusterTime, placed: Placed<T>) -> Self {
+        let Placed { value, place, revision } = placed;
+        Self { value, position: Position { index, place }, revision, cluster_time: now }
+    }
+
     /// The same answer with another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answered<U> {
         let Self { value, position, revision, cluster_time } = self;

@@ -4,7 +4,7 @@
 //! entries are on their way at a time, and what arrives meanwhile makes the next. Bounded: beyond that a
 //! command is refused at once. Never: waits for company; a lone command goes at once.
 
-use crate::answered::{Answered, Position, Refusal};
+use crate::answered::{Answered, Refusal};
 use crate::leader::Term;
 use crate::raft_types::{Applied, EntryBytes, TypeConfig};
 use crate::replica::Raft;
@@ -179,10 +179,8 @@ fn give_replies(outcome: Option<ClientWriteResult<TypeConfig>>, replies: Vec<Rep
             let index = written.log_id.index;
             let Applied { now, replies: applied } = written.data;
             for (sender, reply) in replies.into_iter().zip(applied) {
-                let position = Position { index, place: reply.place };
-                let revision = reply.revision;
                 // Whoever stopped waiting gets nothing; a call that is followed up still waits (see `call`).
-                drop(sender.send(Ok(Answered { value: reply.value, position, revision, cluster_time: now })));
+                drop(sender.send(Ok(Answered::placed(index, now, reply))));
             }
             return;
         }

@@ -3,7 +3,7 @@
 //! Owns: the way from an applied answer to the call that waits for it. An attempt is registered before it is
 //! proposed, so that no answer can come too early. Never: decides who is served.
 
-use crate::answered::{Answered, Position, Refusal};
+use crate::answered::{Answered, Refusal};
 use kunci_core::reply::{AcquireReply, Answer};
 use kunci_types::{Attempt, ClusterTime};
 use std::collections::HashMap;
@@ -37,14 +37,8 @@ impl WaitingRoom {
         let mut calls = self.calls();
         for Answer { attempt, reply } in answers {
             let Some(call) = calls.remove(&attempt) else { continue };
-            let position = Position { index, place: reply.place };
             // A call that has just gone away finds its answer itself (see `call`).
-            drop(call.send(Ok(Answered {
-                value: reply.value,
-                position,
-                revision: reply.revision,
-                cluster_time: now,
-            })));
+            drop(call.send(Ok(Answered::placed(index, now, reply))));
         }
     }
 

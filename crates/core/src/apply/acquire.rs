@@ -3,7 +3,8 @@
 use crate::command::{Acquire, RequestIdFrom};
 use crate::effects::Effects;
 use crate::event::Change;
-use crate::lease::{Holding, Sight};
+use crate::invariants::broken;
+use crate::lease::Holding;
 use crate::reply::{AcquireRefusal, AcquireReply, OverLimit, Told};
 use crate::request::{
     Arguments, Attachment, Closed, Request, RequestKey, RequestState, Returnable, Terms, Waiting,
@@ -29,7 +30,7 @@ impl LockTable {
     fn acquire_again(&mut self, effects: &mut Effects, key: &RequestKey, acquire: &Acquire) -> AcquireReply {
         match &self.request_mut(key).state {
             RequestState::Waiting(_) => self.come_back(effects, key, acquire),
-            RequestState::Granted { .. } => self.grant_again(acquire),
+            RequestState::Granted { .. } => AcquireReply::Granted(self.grant_again(&acquire.resource)),
             RequestState::Ended { how, token, .. } => {
                 AcquireReply::Refused(AcquireRefusal::LeaseEnded { how: *how, token: *token })
             }
@@ -62,16 +63,6 @@ impl LockTable {
             Some(answer) => answer.reply.value,
             None => AcquireReply::Queued,
         }
-    }
-
-    fn grant_again(&mut self, acquire: &Acquire) -> AcquireReply {
-        let now = self.now();
-        let Some(lease) = self.lease_mut(&acquire.resource) else {
-            crate::invariants::broken("I5: a request is granted and its resource isn't held");
-        };
-        // An earlier call may have handed this grant out, so nobody can know any more that it went unseen.
-        lease.sight = Sight::Seen;
-        AcquireReply::Granted(lease.grant(now, Told::Again))
     }
 
     fn acquire_first(&mut self, effects: &mut Effects, key: &RequestKey, acquire: &Acquire) -> AcquireReply {
@@ -162,7 +153,7 @@ impl LockTable {
             Some(Holding::Closed { until }) => {
                 AcquireRefusal::LockDelay { remaining_ms: until.ms_since(now) }
             }
-            None => crate::invariants::broken("I3: a try is refused on a free resource"),
+            None => broken("I3: a try is refused on a free resource"),
         }
     }
 

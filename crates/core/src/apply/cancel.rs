@@ -3,7 +3,6 @@
 use crate::command::Cancel;
 use crate::due::WaitEnd;
 use crate::effects::Effects;
-use crate::lease::Sight;
 use crate::reply::{CancelReply, Told};
 use crate::request::{Arguments, Closed, Request, RequestKey, RequestState};
 use crate::table::LockTable;
@@ -19,7 +18,7 @@ impl LockTable {
                     self.end_wait(effects, &key, WaitEnd::Cancelled);
                     CancelReply::Cancelled(Told::First)
                 }
-                RequestState::Granted { .. } => self.cancel_granted(cancel),
+                RequestState::Granted { .. } => CancelReply::Granted(self.grant_again(&cancel.resource)),
                 RequestState::Ended { how, token, .. } => {
                     CancelReply::LeaseEnded { how: *how, token: *token }
                 }
@@ -43,15 +42,5 @@ impl LockTable {
             Request { resource: cancel.resource.clone(), arguments: Arguments::Unseen, state },
         );
         CancelReply::Cancelled(Told::First)
-    }
-
-    fn cancel_granted(&mut self, cancel: &Cancel) -> CancelReply {
-        let now = self.now();
-        let Some(lease) = self.lease_mut(&cancel.resource) else {
-            crate::invariants::broken("I5: a request is granted and its resource isn't held");
-        };
-        // This answer hands the grant to a connection; it is never taken back afterwards.
-        lease.sight = Sight::Seen;
-        CancelReply::Granted(lease.grant(now, Told::Again))
     }
 }

@@ -1,6 +1,7 @@
 //! Renew: set leases back to their full time. Never shortens one, never passes the total-hold limit.
 
 use crate::command::{Renew, Renewal};
+use crate::invariants::broken;
 use crate::lease::{Grace, Sight};
 use crate::reply::{Last, LeaseEnd, NotHolder, RenewReply};
 use crate::table::LockTable;
@@ -30,7 +31,7 @@ impl LockTable {
             return RenewReply::NotHolder(NotHolder::Ended(LeaseEnd::Expired));
         }
         let Some(lease) = self.lease_mut(&renewal.resource) else {
-            crate::invariants::broken("I1: a lease that was proven isn't there");
+            broken("I1: a lease that was proven isn't there");
         };
         lease.terms.ttl = ttl;
         lease.sight = Sight::Seen;
