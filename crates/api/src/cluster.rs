@@ -7,16 +7,18 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterBody {
-    /// The cluster's id: 32 hexadecimal digits.
-    pub cluster_id: String,
-    /// The node that answers.
-    pub node: u64,
-    /// The node that leads, as far as this one knows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    /// The cluster's id: 32 hexadecimal digits. `null` for a node that belongs to no cluster yet.
+    pub cluster_id: Option<String>,
+    /// The id of the node that leads, as far as this one knows; `null` when it knows none.
     pub leader: Option<u64>,
-    /// The members, this one included.
+    /// The members, this one included. A node of no cluster shows only itself, with id 0.
     pub nodes: Vec<NodeBody>,
+    /// The id of the node that answers; `null` for a node of no cluster.
+    pub node_id: Option<u64>,
+    /// The id that the next new member gets: ids are given out once. `null` for a node of no cluster.
+    pub next_node_id: Option<u64>,
+    /// What an operator should look at, in words; empty when all is well.
+    pub warnings: Vec<String>,
     /// The revision of this node's state.
     pub revision: u64,
     /// The cluster time of this node's state, in ms since the cluster's first log entry.
@@ -27,10 +29,12 @@ pub struct ClusterBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeBody {
-    /// Its number.
+    /// Its number, from 1; 0 for a node of no cluster.
     pub id: u64,
-    /// `leader`, `follower`, `candidate` or `learner`.
+    /// `leader`, `follower`, `candidate`, `learner`, or `new`: a node of no cluster.
     pub role: &'static str,
+    /// `host:port` at which the other members reach it.
+    pub peer: String,
     /// `host:port` of its HTTP door.
     pub http: String,
     /// `host:port` of its native door.
@@ -39,6 +43,8 @@ pub struct NodeBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub zone: Option<String>,
+    /// Leadership moves to the healthy member with the largest: 0 to 255.
+    pub priority: u8,
     /// Whether it can be counted on.
     pub healthy: bool,
     /// The last log entry that it is known to have applied.
@@ -54,7 +60,7 @@ pub struct LiveBody {
     pub revision: u64,
 }
 
-/// The node answers requests about locks.
+/// The node answers requests about locks, by itself or through the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReadyBody {
     /// `true`.

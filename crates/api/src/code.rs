@@ -82,6 +82,18 @@ codes! {
     NotHolder = "not_holder", 409, "not the holder", "Stop the work; read the lock's status.";
     /// The policy was changed since the revision that the change names.
     PolicyChanged = "policy_changed", 409, "the policy has changed", "Read the policy again and repeat the change against its `policyRevision`.";
+    /// The membership is being changed already; there is one change at a time.
+    ChangeInProgress = "change_in_progress", 409, "a change is in progress", "Wait until `GET /cluster` shows that the change is done, then ask again.";
+    /// The change would leave the cluster without a quorum, or close to it.
+    UnsafeChange = "unsafe_change", 409, "the change is unsafe", "Bring the members that are down back first, or add others; `force` is for what can't come back.";
+    /// This node belongs to a cluster already.
+    AlreadyFormed = "already_formed", 409, "the node has a cluster", "Nothing, if it is the cluster that is meant; otherwise start a node with an empty data folder.";
+    /// The node belongs to another cluster, and its data with it.
+    OtherCluster = "other_cluster", 409, "the node is of another cluster", "Check the address; a node that shall change clusters starts with an empty data folder.";
+    /// The node can't take that part yet: it isn't caught up, or can't be counted on right now.
+    NotReady = "not_ready", 409, "the node isn't ready", "Wait until `GET /cluster` shows it healthy and caught up, then ask again.";
+    /// No member has that id.
+    UnknownNode = "unknown_node", 409, "no such member", "Read the members' ids from `GET /cluster`.";
     /// Events after that revision are no longer kept; `oldest` is the oldest revision to watch from.
     Compacted = "compacted", 410, "events are no longer kept", "Read the locks with `GET /locks`, then watch from that answer's `revision`.";
     /// The body or the list in it is too large.
@@ -98,6 +110,10 @@ codes! {
     NoLeader = "no_leader", 503, "no leader", "Try again with the same request id after `Retry-After`, also at another node.";
     /// Too much waits to be done, or too many connections are open. Nothing was proposed.
     Overloaded = "overloaded", 503, "overloaded", "Try again with the same request id after `Retry-After`, and less often.";
+    /// The disk of the data folder is nearly full. Nothing was proposed; renewals, releases and reads go on.
+    StorageLow = "storage_low", 503, "storage is low", "Free disk space on the nodes; then try again with the same request id.";
+    /// The node that the change is about doesn't answer at its peer address. Nothing was proposed.
+    PeerUnreachable = "peer_unreachable", 503, "the peer can't be reached", "Check that the node runs and that its peer address is right and open to the members.";
     /// Not every node of the cluster knows this call yet. Nothing was proposed.
     NotEnabled = "not_enabled", 503, "not enabled yet", "Finish the upgrade of all nodes first.";
     /// The request was proposed, and whether it took effect isn't known here.
@@ -121,7 +137,9 @@ impl Code {
         match self {
             // About an election, or a batch.
             Self::NoQuorum | Self::NoLeader => Some(500),
-            Self::Overloaded => Some(1_000),
+            Self::Overloaded | Self::PeerUnreachable => Some(1_000),
+            // Somebody has to do something about it.
+            Self::StorageLow => Some(5_000),
             Self::OutcomeUnknown => Some(200),
             Self::OverLimit => Some(2_000),
             Self::NotEnabled => Some(60_000),

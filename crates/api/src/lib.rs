@@ -11,6 +11,7 @@ mod event;
 mod grant;
 mod invalid;
 mod lease_id;
+mod membership;
 mod number;
 mod policy;
 mod problem;
@@ -26,6 +27,10 @@ pub use grant::{
 };
 pub use invalid::Invalid;
 pub use lease_id::{lease_id_text, parse_lease_id};
+pub use membership::{
+    AddBody, AddRequest, InitBody, InitRequest, RemoveBody, RemoveRequest, ReplaceBody, ReplaceRequest,
+    TransferBody, TransferRequest,
+};
 pub use policy::{PolicyAnswer, PolicyBody, PolicyChangeRequest};
 pub use problem::Problem;
 pub use request::{

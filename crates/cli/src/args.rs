@@ -2,6 +2,13 @@
 //!
 //! Owns: verbs, options, their help. Never: does anything.
 
+mod cluster;
+
+pub(crate) use cluster::{
+    AddArgs, ClusterArgs, ClusterVerb, DevClusterArgs, InitArgs, JoinArgs, Joining, RemoveArgs, ReplaceArgs,
+    TransferArgs,
+};
+
 use crate::acquire::Wait;
 use crate::duration::{parse, parse_positive, parse_wait};
 use crate::exit::CODES;
@@ -55,6 +62,11 @@ pub(crate) enum Verb {
     ForceRelease(ForceReleaseArgs),
     /// Run a node.
     Server(ServerArgs),
+    /// Form a cluster, change its members, see how it stands.
+    #[command(arg_required_else_help = true)]
+    Cluster(ClusterArgs),
+    /// Run a whole cluster on this machine, for trying out.
+    DevCluster(DevClusterArgs),
     /// Show a node's settings and where each comes from.
     Config(ConfigArgs),
     /// Look at the log of a node that isn't running, and cut a last record that a crash left unfinished.
@@ -78,10 +90,11 @@ impl Verb {
             Self::Queue(args) => &args.server,
             Self::Watch(args) => &args.server,
             Self::ForceRelease(args) => &args.server,
+            Self::Cluster(args) => args.server(),
             Self::Config(args) => return args.form(),
             Self::Repair(args) => return if args.json { Form::Json } else { Form::Human },
-            // What `exec` prints is its command's.
-            Self::Exec(_) | Self::Server(_) | Self::Completions(_) | Self::Man(_) => {
+            // What `exec` prints is its command's, what `dev-cluster` prints its nodes'.
+            Self::Exec(_) | Self::Server(_) | Self::DevCluster(_) | Self::Completions(_) | Self::Man(_) => {
                 return Form::Human;
             }
         };

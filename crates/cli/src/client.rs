@@ -78,9 +78,14 @@ pub(crate) enum CallError {
 }
 
 impl Client {
-    /// Makes a client for a server; connects when it is first used.
+    /// Makes a client for the server that `--url` names; connects when it is first used.
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
-        let url = ServerUrl::parse(url).map_err(|text| Failure::usage(format!("--url: {text}")))?;
+        Self::named("--url", url)
+    }
+
+    /// Makes a client for the server that this argument names.
+    pub(crate) fn named(argument: &str, url: &str) -> Result<Self, Failure> {
+        let url = ServerUrl::parse(url).map_err(|text| Failure::usage(format!("{argument}: {text}")))?;
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_MAX));
         connector.set_nodelay(true);

@@ -8,12 +8,14 @@ mod answer;
 mod args;
 mod client;
 mod clock;
+mod dev_cluster;
 mod duration;
 mod exec;
 mod exit;
 mod identity;
 mod lease;
 mod output;
+mod parent;
 mod patience;
 mod server;
 mod signals;
@@ -77,6 +79,8 @@ async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Queue(args) => verbs::queue::run(&args, &client(&args.server)?, output).await,
         Verb::Watch(args) => verbs::watch::run(&args, &client(&args.server)?, output).await,
         Verb::ForceRelease(args) => verbs::force_release::run(&args, &client(&args.server)?, output).await,
+        Verb::Cluster(args) => verbs::cluster::run(&args, output).await,
+        Verb::DevCluster(args) => dev_cluster::run(&args, output).await,
         Verb::Exec(args) => exec::run(&args, &Client::new(&args.server.url)?, output).await,
         Verb::Server(_) | Verb::Config(_) | Verb::Repair(_) | Verb::Completions(_) | Verb::Man(_) => {
             Ok(Exit::Done)

@@ -2,6 +2,7 @@
 
 pub(crate) mod acquire;
 pub(crate) mod cancel;
+pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod force_release;
 pub(crate) mod ls;

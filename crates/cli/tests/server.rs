@@ -20,8 +20,9 @@ impl Node {
         let words = std::fs::File::create(&log).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_kunci"));
         command.arg("server").args(arguments).current_dir(folder).stdin(Stdio::null());
-        // Whatever the person who runs the tests has set isn't this node's business.
+        // Whatever the person who runs the tests has set isn't this node's business; and other tests run meanwhile.
         command.env_remove("KUNCI_CONFIG").env_remove("KUNCI_HTTP").env_remove("KUNCI_DATA");
+        command.env("KUNCI_PEER", "127.0.0.1:0");
         let process = command.stdout(words.try_clone().unwrap()).stderr(words).spawn().unwrap();
         Self { process, log }
     }
@@ -111,19 +112,50 @@ fn an_empty_folder_on_loopback_forms_a_cluster_and_says_so() {
 }
 
 #[test]
-fn an_empty_folder_beyond_loopback_forms_nothing_and_serves_nothing() {
+fn an_empty_folder_beyond_loopback_forms_nothing_and_waits_to_be_told() {
     let folder = tempfile::tempdir().unwrap();
     // Loopback for the test's sake; the peers' door is the one that makes it a node beyond loopback.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let http = SocketAddr::from(([127, 0, 0, 1], port));
-    let arguments = ["--insecure", "--http", &http.to_string(), "--peer", "0.0.0.0:7402"];
-    let node = Node::spawn(folder.path(), "node", &arguments);
-    assert!(node.says("doesn't form a cluster by itself"), "{}", node.words());
+    let arguments = ["--insecure", "--http", &http.to_string(), "--peer", "0.0.0.0:0"];
+    let mut node = Node::spawn(folder.path(), "node", &arguments);
+    assert!(node.says("doesn't form a cluster by itself, since other machines can reach it"), "{}", node.words());
 
-    let live = answer(request(http, "GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"));
-    assert!(live.starts_with("HTTP/1.1 200 "), "{live}");
+    let get = |path: &str| answer(request(http, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")));
+    assert!(get("/livez").starts_with("HTTP/1.1 200 "), "{}", get("/livez"));
+    assert!(get("/readyz").starts_with("HTTP/1.1 503 "), "{}", get("/readyz"));
+    let cluster = get("/cluster");
+    assert!(cluster.contains("\"clusterId\":null") && cluster.contains("\"role\":\"new\""), "{cluster}");
+    // It is known by the machine's name, not by an address that means something else on every machine.
+    assert!(!cluster.contains("0.0.0.0"), "{cluster}");
     let refused = answer(acquire(http, r#"{"clientId":"w"}"#));
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("\"no_leader\""), "{refused}");
+    assert!(!folder.path().join("kunci-data").exists());
+
+    node.signal("TERM");
+    assert_eq!(node.wait().code(), Some(0), "{}", node.words());
+}
+
+#[test]
+fn settings_that_do_not_fit_together_are_refused_before_anything_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["--peer", "0.0.0.0:0"], "--peer-ca, --peer-cert and --peer-key"),
+        (&["--peer-ca", "ca.pem"], "--peer-ca is given without --peer-cert and --peer-key"),
+        (&["--advertise-http", "0.0.0.0:7400"], "never 0.0.0.0, [::] or port 0"),
+        (&["--advertise-peer", "db1"], "the host and port by which others reach it"),
+        (&["--zone", ""], "1 to 128 bytes"),
+        (&["--priority", "256"], "a whole number from 0 to 255"),
+    ];
+    for (arguments, words) in cases {
+        let mut node = Node::spawn(folder.path(), "node", arguments);
+        assert_eq!(node.wait().code(), Some(2), "{arguments:?}: {}", node.words());
+        assert!(node.words().contains(words), "{arguments:?}: {}", node.words());
+    }
+    let tls = ["--peer-ca", "no-ca.pem", "--peer-cert", "no-cert.pem", "--peer-key", "no-key.pem"];
+    let mut node = Node::spawn(folder.path(), "node", &[&["--http", "127.0.0.1:0"], &tls[..]].concat());
+    assert_eq!(node.wait().code(), Some(1), "{}", node.words());
+    assert!(node.words().contains("no-ca.pem"), "{}", node.words());
     assert!(!folder.path().join("kunci-data").exists());
 }
 
@@ -152,6 +184,11 @@ fn a_folder_or_an_address_in_use_is_refused_in_plain_words() {
     let mut third = Node::spawn(folder.path(), "third", &["--http", &http.to_string(), "--data", "other"]);
     assert_eq!(third.wait().code(), Some(1));
     assert!(third.words().contains(&format!("listen for HTTP on {http}: ")), "{}", third.words());
+    let peer = first.words().split("peers at ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let mut fourth =
+        Node::spawn(folder.path(), "fourth", &["--http", "127.0.0.1:0", "--peer", &peer, "--data", "other"]);
+    assert_eq!(fourth.wait().code(), Some(1));
+    assert!(fourth.words().contains(&format!("listen for peers on {peer}: ")), "{}", fourth.words());
     assert!(!folder.path().join("other").exists(), "a folder was made for a node that never started");
 }
 
@@ -223,6 +260,8 @@ fn config_show_says_where_each_value_comes_from() {
     assert_eq!(find("data")["from"], "KUNCI_DATA");
     assert_eq!(find("log_format")["from"], "k.toml:2");
     assert_eq!(find("http")["origin"], "default");
+    assert_eq!(find("priority")["value"], 0);
+    assert_eq!(find("zone")["value"], serde_json::Value::Null);
 
     let refused = show(&["--log-level", "loud=very"]);
     assert_eq!(refused.status.code(), Some(2));

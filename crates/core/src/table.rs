@@ -120,6 +120,11 @@ impl LockTable {
         self.state.head.feature_level
     }
 
+    /// Whether a request is remembered: it waits, was granted, or ended within the retry window.
+    pub fn remembers(&self, request: &RequestKey) -> bool {
+        self.request(request).is_some()
+    }
+
     /// The cluster time of the last applied entry.
     pub fn now(&self) -> ClusterTime {
         self.state.head.now

@@ -58,6 +58,9 @@ pub enum Refusal {
     /// Too much waits to be proposed. Nothing was proposed.
     #[error("too many requests wait to be proposed; nothing was proposed")]
     Overloaded,
+    /// The disk is nearly full, on this node or on so many that the rest is no quorum. Nothing was proposed.
+    #[error("the disk is nearly full: no new acquires until there is more room; nothing was proposed")]
+    StorageLow,
     /// A member of the cluster doesn't know the command yet. Nothing was proposed.
     #[error("not every member knows this command yet: finish the upgrade first; nothing was proposed")]
     NotEnabled,

@@ -5,10 +5,10 @@
 //! command is refused at once. Never: waits for company; a lone command goes at once.
 
 use crate::answered::{Answered, Refusal};
-use crate::leader::Term;
 use crate::raft_types::{Applied, EntryBytes, TypeConfig};
 use crate::replica::Raft;
 use crate::state_machine::Machine;
+use crate::term::Term;
 use kunci_core::command::{Command, Entry};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Reply, Told};
 use openraft::errors::ClientWriteError;
@@ -123,7 +123,7 @@ impl Forming {
             return;
         }
         // The time is read after the last command arrived, so no lease can end before its renewal came.
-        let Some(now) = self.term.now() else {
+        let Some((in_flight, now)) = self.term.propose() else {
             return refuse(proposals, Refusal::NoLeader);
         };
         let (commands, replies): (Vec<_>, Vec<_>) =
@@ -133,14 +133,20 @@ impl Forming {
             ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
         let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
+        let term = Arc::clone(&self.term);
         tokio::spawn(async move {
             // Nobody asks for it, but the library warns about each one that is gone.
             let _committed = committed;
             let outcome = match handed_over {
-                Ok(()) => timeout(OUTCOME_WITHIN, outcome).await.ok().and_then(Result::ok),
+                Ok(()) => tokio::select! {
+                    biased;
+                    outcome = timeout(OUTCOME_WITHIN, outcome) => outcome.ok().and_then(Result::ok),
+                    // Whoever lost its quorum or its lead can't tell any more, and says so at once.
+                    () = term.over() => None,
+                },
                 Err(_) => None,
             };
-            drop(permit);
+            drop((permit, in_flight));
             give_replies(outcome, replies);
         });
     }

@@ -5,6 +5,7 @@
 
 use crate::answered::{Answered, Refusal};
 use crate::replica::Replica;
+use crate::term::Phase;
 use crate::waiting_room::AcquireAnswer;
 use kunci_core::RequestKey;
 use kunci_core::command::{Abandon, Acquire, Command, Departure, Detach};
@@ -176,11 +177,15 @@ impl Parts {
         self.propose_surely(Command::Detach(detach)).await
     }
 
-    /// Proposes again while the node is overloaded: what a call leaves behind must not be forgotten.
+    /// Proposes again while the node is overloaded, or tries to give leadership away and may fail to: what a call
+    /// leaves behind must not be forgotten. Once this node doesn't lead any more, it is the next leader's.
     async fn propose_surely(&self, command: Command) -> Result<Answered<Reply>, Refusal> {
         loop {
-            match self.replica.propose(command.clone()).await {
+            let decided = self.replica.propose(command.clone()).await;
+            let stays = || self.replica.seat.term.phase() != Phase::Away;
+            match decided {
                 Err(Refusal::Overloaded) => sleep(AGAIN_AFTER).await,
+                Err(Refusal::NoLeader) if stays() => sleep(AGAIN_AFTER).await,
                 decided => return decided,
             }
         }

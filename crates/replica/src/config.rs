@@ -1,8 +1,7 @@
 //! What a replica needs to be told, and why it doesn't open.
 
-use crate::data_folder::FolderError;
+use crate::data_folder::{ClusterId, FolderError};
 use crate::raft_types::Member;
-use kunci_types::Revision;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,8 +12,6 @@ pub struct ReplicaConfig {
     pub data: PathBuf,
     /// How this node is reached; goes into the membership.
     pub member: Member,
-    /// Every token of a new cluster is larger than this.
-    pub token_floor: Option<Revision>,
     /// How often a leader tells the others that it lives.
     pub heartbeat: Duration,
     /// The least time without a leader before a node stands for election; at most twice that.
@@ -29,7 +26,6 @@ impl ReplicaConfig {
         Self {
             data: data.into(),
             member,
-            token_floor: None,
             heartbeat: Duration::from_millis(50),
             election: Duration::from_millis(200),
             snapshot_every_bytes: 64 << 20,
@@ -43,6 +39,19 @@ pub enum OpenError {
     /// The data folder can't be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// A node can't be made where one lives already.
+    #[error(
+        "data folder {} holds node {node_id} of cluster {cluster_id} already; start it as it is, or give the new node \
+         an empty folder", folder.display()
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+        /// The node there.
+        node_id: u64,
+        /// Its cluster.
+        cluster_id: ClusterId,
+    },
     /// The state can't be read from the snapshot.
     #[error("restore the state from the newest snapshot: {0}")]
     State(std::io::Error),

@@ -17,6 +17,7 @@ pub(crate) use error::doing;
 pub(crate) use identity::Started;
 pub use identity::{ClusterId, FOLDER_FORMAT, Identity};
 use lock::FolderLock;
+use kunci_types::Revision;
 use std::path::{Path, PathBuf};
 
 /// Who the configuration says this node is. `None`: whoever the folder says; a new folder gets node 1 and a
@@ -27,6 +28,8 @@ pub struct Expected {
     pub node_id: Option<u64>,
     /// The cluster.
     pub cluster_id: Option<ClusterId>,
+    /// For a new cluster: every token will be larger than this.
+    pub token_floor: Option<Revision>,
 }
 
 /// A data folder that this process has for itself until this is dropped. Keep it as long as the stores live.
@@ -142,6 +145,7 @@ fn new_identity(path: &Path, expected: Expected) -> Result<Identity, FolderError
     let identity = Identity {
         cluster_id: expected.cluster_id.map_or_else(random, Ok)?,
         node_id: expected.node_id.unwrap_or(1),
+        token_floor: expected.token_floor.unwrap_or(Revision::ZERO),
         has_started: false,
     };
     identity.write(path)?;

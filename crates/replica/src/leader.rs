@@ -1,121 +1,109 @@
-//! What a leader does of its own accord, all by proposing.
+//! The life of a leader: from the moment a quorum made this node leader to the moment it isn't any more.
 //!
-//! Owns: the beginning and end of this node's term: takeover, the term's clock, serving or not; carrying the
-//! time when nothing else does; asking for snapshots. Never: changes the state by another way than the log.
+//! Owns: the beginning and end of this node's term: takeover, the term's clock, serving or not; carrying the time
+//! when nothing else does; asking for snapshots; and the word on who leads. Never: changes the state by another way
+//! than the log.
 
-use crate::batcher::Batcher;
-use crate::clock::{ClusterClock, SAMPLE_EVERY};
-use crate::raft_types::EntryBytes;
-use crate::replica::Raft;
-use crate::state_machine::Machine;
+use crate::clock::SAMPLE_EVERY;
+use crate::lead::{SILENT_MAX, Seen};
+use crate::raft_types::{EntryBytes, TypeConfig};
+use crate::seat::{Membership, Seat};
+use crate::term::Phase;
 use kunci_core::command::{Command, Entry, RaiseRevision};
-use kunci_types::{ClusterTime, Revision};
-use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::ReadPolicy;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use openraft::{Instant as _, RaftMetrics, ServerState};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
 
 /// While a deadline is pending, the log's time is never further behind than this, so that a leader change
 /// costs at most that.
 const TIME_COMMITTED_EVERY_MS: u64 = 1_000;
 /// How long the first steps of a term may take before they are tried again.
-const TAKE_OVER_WITHIN: Duration = Duration::from_secs(5);
+const TAKE_OVER_WITHIN: Duration = Duration::from_secs(1);
+/// With the disk nearly full the log is made short more often, since a snapshot lets its files go.
+const SNAPSHOT_WHEN_LOW_BYTES: u64 = 4 << 20;
 
-/// The term in which this node leads, if it does.
-#[derive(Debug)]
-pub(crate) struct Term {
-    clock: Mutex<Option<ClusterClock>>,
-    serving: watch::Sender<bool>,
+/// What the library says, as far as a leader's life depends on it.
+struct Glance {
+    /// The raft term in which this node leads.
+    leads_in: Option<u64>,
+    /// Whether a quorum was heard of lately.
+    has_quorum: bool,
+    fatal: Option<String>,
 }
 
-impl Term {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { clock: Mutex::new(None), serving: watch::Sender::new(false) })
-    }
-
-    /// Cluster time now; `None` when this node doesn't lead.
-    pub(crate) fn now(&self) -> Option<ClusterTime> {
-        self.clock().as_mut().map(ClusterClock::sample)
-    }
-
-    pub(crate) fn is_served(&self) -> bool {
-        *self.serving.borrow()
-    }
-
-    pub(crate) fn serving(&self) -> watch::Receiver<bool> {
-        self.serving.subscribe()
-    }
-
-    fn begin(&self, start: ClusterTime) {
-        *self.clock() = Some(ClusterClock::start(start));
-        self.serving.send_replace(true);
-    }
-
-    pub(crate) fn end(&self) {
-        self.serving.send_replace(false);
-        *self.clock() = None;
-    }
-
-    fn clock(&self) -> MutexGuard<'_, Option<ClusterClock>> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The task that watches over the term.
-pub(crate) struct Leader {
-    pub(crate) node_id: u64,
-    pub(crate) raft: Raft,
-    pub(crate) machine: Arc<Machine>,
-    pub(crate) term: Arc<Term>,
-    pub(crate) batcher: Batcher,
-    /// Every token of a new cluster is larger than this.
-    pub(crate) token_floor: Option<Revision>,
-    pub(crate) snapshot_every_bytes: u64,
-    /// Told once, when the replica can't go on.
-    pub(crate) failed: watch::Sender<Option<String>>,
-}
-
-impl Leader {
-    /// Runs until the replica stops or fails.
-    pub(crate) async fn run(self) {
-        let mut metrics = self.raft.metrics();
-        let mut tick = tokio::time::interval(SAMPLE_EVERY);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut leads_in = None;
-        loop {
-            let ticked = tokio::select! {
-                changed = metrics.changed() => match changed {
-                    Ok(()) => false,
-                    Err(_) => break,
-                },
-                _ = tick.tick() => true,
-            };
-            let (running, leads, raft_term) = {
-                let metrics = metrics.borrow_watched();
-                let leads =
-                    metrics.state == ServerState::Leader && metrics.current_leader == Some(self.node_id);
-                (metrics.running_state.clone(), leads, metrics.current_term)
-            };
-            if let Err(fatal) = running {
-                self.failed.send_replace(Some(fatal.to_string()));
-                break;
+/// Runs until the replica stops or fails.
+pub(crate) async fn watch(seat: Arc<Seat>) {
+    let mut metrics = seat.raft.metrics();
+    let mut tick = tokio::time::interval(SAMPLE_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut serves_in = None;
+    let mut membership = None;
+    loop {
+        let ticked = tokio::select! {
+            changed = metrics.changed() => match changed {
+                Ok(()) => false,
+                Err(_) => break,
+            },
+            _ = tick.tick() => true,
+        };
+        let glance = {
+            let metrics = metrics.borrow_watched();
+            if membership.as_ref() != Some(&metrics.membership_config) {
+                membership = Some(Arc::clone(&metrics.membership_config));
+                seat.roster.update(Membership::of(&metrics).members, seat.ids_applied());
             }
-            if leads_in.is_some() && (!leads || leads_in != Some(raft_term)) {
-                leads_in = None;
-                self.step_down();
-            }
-            if leads && leads_in.is_none() && self.take_over().await {
-                leads_in = Some(raft_term);
-                tracing::info!(term = raft_term, "took over as leader");
-            }
-            if ticked {
-                self.on_tick().await;
-            }
+            seat.glance(&metrics)
+        };
+        if let Some(fatal) = glance.fatal {
+            seat.failed.send_replace(Some(fatal));
+            break;
         }
-        self.step_down();
+        if serves_in.is_some() && glance.leads_in != serves_in {
+            serves_in = None;
+            tracing::info!("this node leads no more");
+            seat.step_down(Phase::Away);
+        } else if serves_in.is_some() && !glance.has_quorum {
+            serves_in = None;
+            tracing::warn!("no quorum of the members is reached: nothing is acknowledged until one is again");
+            seat.step_down(Phase::WithoutQuorum);
+        }
+        if let Some(term) = glance.leads_in
+            && serves_in.is_none()
+            && glance.has_quorum
+            && seat.take_over().await
+        {
+            serves_in = Some(term);
+            tracing::info!(term, "took over as leader");
+        } else if glance.leads_in.is_none() && seat.term.phase() == Phase::WithoutQuorum {
+            seat.step_down(Phase::Away);
+        }
+        seat.say_who_leads(&metrics.borrow_watched());
+        if ticked {
+            seat.on_tick().await;
+        }
+    }
+    seat.step_down(Phase::Away);
+    seat.say_who_leads(&metrics.borrow_watched());
+}
+
+impl Seat {
+    fn ids_applied(&self) -> u64 {
+        self.machine.view(crate::state_machine::MachineState::ids_used)
+    }
+
+    fn glance(&self, metrics: &RaftMetrics<TypeConfig>) -> Glance {
+        let leads = metrics.state == ServerState::Leader && metrics.current_leader == Some(self.me.node_id);
+        let is_alone = metrics.membership_config.membership().voter_ids().eq([self.me.node_id]);
+        // Before the first answers of a term there is nothing to be late.
+        let is_late = metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() > SILENT_MAX);
+        Glance {
+            leads_in: leads.then_some(metrics.current_term),
+            has_quorum: is_alone || !is_late,
+            fatal: metrics.running_state.as_ref().err().map(ToString::to_string),
+        }
     }
 
     /// Begins the term: everything of earlier terms is applied first, then the takeover, then the clock starts
@@ -127,8 +115,8 @@ impl Leader {
             self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await.ok()?;
             let (now, revision) = self.machine.view(|state| (state.table.now(), state.table.revision()));
             let mut commands = vec![Command::TakeOver];
-            if let Some(floor) = self.token_floor.filter(|floor| revision < *floor) {
-                commands.push(Command::RaiseRevision(RaiseRevision { floor }));
+            if revision < self.token_floor {
+                commands.push(Command::RaiseRevision(RaiseRevision { floor: self.token_floor }));
             }
             let entry = EntryBytes(Entry { now, commands }.encode().into());
             self.raft.client_write(entry).await.ok()?;
@@ -144,9 +132,19 @@ impl Leader {
         }
     }
 
-    fn step_down(&self) {
-        self.term.end();
+    fn step_down(&self, phase: Phase) {
+        self.term.end(phase);
         self.machine.room.end_all();
+    }
+
+    fn say_who_leads(&self, metrics: &RaftMetrics<TypeConfig>) {
+        self.lead.send_if_modified(|lead| {
+            let (node_id, phase) = (self.me.node_id, self.term.phase());
+            let seen = Seen { node_id, phase, metrics, roster: &self.roster, before: lead }.lead();
+            let changes = *lead != seen;
+            *lead = seen;
+            changes
+        });
     }
 
     async fn on_tick(&self) {
@@ -159,7 +157,9 @@ impl Leader {
                 self.batcher.advance_time();
             }
         }
-        if self.machine.unsnapped_bytes() >= self.snapshot_every_bytes {
+        let snapshot_every =
+            if self.disk.is_low() { self.snapshot_every_bytes.min(SNAPSHOT_WHEN_LOW_BYTES) } else { self.snapshot_every_bytes };
+        if self.machine.unsnapped_bytes() >= snapshot_every {
             // A failure shows in the replica's running state.
             drop(self.raft.trigger().snapshot().await);
         }

@@ -12,6 +12,7 @@ mod codec;
 pub(crate) mod scan;
 
 use crate::data_folder::{FolderError, Started, doing};
+use crate::disk::Syncs;
 use crate::raft_types::{Entry, LogId, Payload, TypeConfig, Vote};
 use codec::{LogIdRecord, NoUserData, PayloadRecord, VoteRecord};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
@@ -69,6 +70,7 @@ const READ_BYTES_MAX: u64 = 4 << 20;
 pub struct LogStore {
     log: Arc<Mutex<RaftLog<LogTypes>>>,
     started: Option<Arc<Started>>,
+    syncs: Syncs,
 }
 
 /// The log library's types, filled in with our records.
@@ -104,7 +106,10 @@ fn payload_bytes(payload: &Payload) -> u64 {
 ///
 /// The library drops a callback unsent when its writer stopped because of an earlier failure. Silence would
 /// leave the Raft core waiting for ever, so a dropped one reports the failure.
-pub(crate) struct OnFlushed(Option<Waiting>);
+pub(crate) struct OnFlushed {
+    waiting: Option<Waiting>,
+    syncs: Syncs,
+}
 
 enum Waiting {
     Raft(IOFlushed<TypeConfig>),
@@ -112,12 +117,18 @@ enum Waiting {
 }
 
 impl OnFlushed {
+    fn begin(waiting: Waiting, syncs: &Syncs) -> Self {
+        syncs.begin();
+        Self { waiting: Some(waiting), syncs: syncs.clone() }
+    }
+
     fn tell(&mut self, result: io::Result<()>) {
-        match self.0.take() {
-            Some(Waiting::Raft(flushed)) => flushed.io_completed(result.map_err(context("flush the log"))),
+        let Some(waiting) = self.waiting.take() else { return };
+        self.syncs.end();
+        match waiting {
+            Waiting::Raft(flushed) => flushed.io_completed(result.map_err(context("flush the log"))),
             // A caller that stopped waiting needs no answer.
-            Some(Waiting::Caller(caller)) => drop(caller.send(result)),
-            None => {}
+            Waiting::Caller(caller) => drop(caller.send(result)),
         }
     }
 }
@@ -155,7 +166,7 @@ impl LogStore {
         config.log_cache_max_items = Some(options.cache_entries_max);
         config.log_cache_capacity = Some(options.cache_bytes_max);
         let log = RaftLog::open(Arc::new(config)).map_err(doing("open log", folder))?;
-        let store = Self { log: Arc::new(Mutex::new(log)), started: None };
+        let store = Self { log: Arc::new(Mutex::new(log)), started: None, syncs: Syncs::default() };
         Ok((store, scan.unfinished))
     }
 
@@ -163,6 +174,11 @@ impl LogStore {
     pub(crate) fn with_started(mut self, started: Started) -> Self {
         self.started = Some(Arc::new(started));
         self
+    }
+
+    /// The syncs that are under way.
+    pub(crate) fn syncs(&self) -> Syncs {
+        self.syncs.clone()
     }
 
     /// The last vote that was given. `None` in a log that was never used.
@@ -208,7 +224,7 @@ impl LogStore {
         {
             let mut log = self.lock()?;
             write(&mut log).map_err(context(what))?;
-            log.flush(true, Some(OnFlushed(Some(Waiting::Caller(sender))))).map_err(context(what))?;
+            log.flush(true, Some(OnFlushed::begin(Waiting::Caller(sender), &self.syncs))).map_err(context(what))?;
         }
         match on_disk.await {
             Ok(result) => result.map_err(context(what)),
@@ -308,7 +324,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let records =
             entries.into_iter().map(|entry| (LogIdRecord(entry.log_id), PayloadRecord(entry.payload)));
         log.append(records).map_err(context("append entries to the log"))?;
-        log.flush(true, Some(OnFlushed(Some(Waiting::Raft(flushed))))).map_err(context("flush the log"))
+        log.flush(true, Some(OnFlushed::begin(Waiting::Raft(flushed), &self.syncs))).map_err(context("flush the log"))
     }
 
     /// Synced before it returns: an entry that was taken back must not come back after a crash, in front of

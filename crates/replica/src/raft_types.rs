@@ -43,8 +43,14 @@ pub struct Member {
     /// `host:port` of the native door.
     pub native: String,
     /// Failure zone, when the operator named one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub zone: Option<String>,
+    /// Leadership moves to the healthy member with the largest.
+    #[serde(default)]
+    pub priority: u8,
+    /// The member whose place it takes once it has caught up.
+    #[serde(default)]
+    pub replaces: Option<u64>,
 }
 
 impl fmt::Display for Member {

@@ -1,106 +1,47 @@
-//! One node's share of the agreement, as the rest of the house sees it: propose, read, watch, status.
+//! One node's share of the agreement, as the rest of the house sees it: propose, read, watch, who leads, members,
+//! status.
 
 use crate::answered::{Answered, Refusal};
-use crate::batcher::{Batcher, Proposal};
-use crate::config::{OpenError, ReplicaConfig};
-use crate::data_folder::{ClusterId, DataFolder, Expected};
+use crate::batcher::Proposal;
+use crate::data_folder::ClusterId;
 use crate::events::{Compacted, Watch};
-use crate::leader::{Leader, Term};
-use crate::log_store::LogOptions;
-use crate::network::NoPeers;
+use crate::lead::Lead;
+use crate::members::{Added, ChangeRefused, Removed};
 use crate::raft_types::TypeConfig;
-use crate::state_machine::{Machine, StateMachine};
+use crate::seat::{Membership, Seat};
+use crate::state_machine::StateMachine;
 use crate::status::{Counts, MemberStatus, NodeStatus, Role};
+use crate::transport::{BoxedStream, CallsFrom};
 use crate::waiting_room::WaitingRoom;
-use kunci_core::LockTable;
 use kunci_core::command::Command;
 use kunci_core::event::Event;
 use kunci_core::reply::Reply;
 use kunci_core::view::View;
+use kunci_core::{LockTable, RequestKey};
 use kunci_types::{ResourceName, Revision};
-use openraft::async_runtime::WatchReceiver;
+use openraft::ServerState;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::{ServerState, SnapshotPolicy};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 /// How long a read may wait for the leader's proof that it leads.
 const READ_WITHIN: Duration = Duration::from_secs(2);
+/// How long giving leadership away may take before a stop goes on without.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
 
 pub(crate) type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
 /// One node's share of the agreement. A clone is another handle to the same.
 #[derive(Clone)]
 pub struct Replica {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    node_id: u64,
-    cluster_id: ClusterId,
-    raft: Raft,
-    machine: Arc<Machine>,
-    term: Arc<Term>,
-    batcher: Batcher,
-    failed: watch::Receiver<Option<String>>,
-    /// Held until the replica has stopped, so that no other process takes the folder.
-    folder: Mutex<Option<DataFolder>>,
+    pub(crate) seat: Arc<Seat>,
 }
 
 impl Replica {
-    /// Opens the data folder, forming a cluster of one in an empty one, and starts.
-    ///
-    /// # Errors
-    /// In plain words, when the folder can't be used as it is.
-    pub async fn open(config: ReplicaConfig) -> Result<Self, OpenError> {
-        let folder = DataFolder::open(&config.data, Expected::default())?;
-        let identity = *folder.identity();
-        let stores = folder.open_stores(&LogOptions::default())?;
-        let state_machine = StateMachine::open(stores.snapshots).map_err(OpenError::State)?;
-        let machine = state_machine.machine();
-        let settings = settings(&config, &identity.cluster_id).map_err(OpenError::Start)?;
-        let start = |error: &dyn std::fmt::Display| OpenError::Start(error.to_string());
-        let raft = Raft::new(identity.node_id, Arc::new(settings), NoPeers, stores.log, state_machine)
-            .await
-            .map_err(|error| start(&error))?;
-        if raft.is_initialized().await.map_err(|error| start(&error))? {
-            // Alone, there is nobody to wait for before standing for election.
-            raft.trigger().elect(false).await.map_err(|error| start(&error))?;
-        } else {
-            let members = BTreeMap::from([(identity.node_id, config.member.clone())]);
-            raft.initialize(members).await.map_err(|error| start(&error))?;
-        }
-        let term = Term::new();
-        let batcher = Batcher::start(raft.clone(), Arc::clone(&machine), Arc::clone(&term));
-        let (failed, failed_seen) = watch::channel(None);
-        let leader = Leader {
-            node_id: identity.node_id,
-            raft: raft.clone(),
-            machine: Arc::clone(&machine),
-            term: Arc::clone(&term),
-            batcher: batcher.clone(),
-            token_floor: config.token_floor,
-            snapshot_every_bytes: config.snapshot_every_bytes,
-            failed,
-        };
-        tokio::spawn(leader.run());
-        let inner = Inner {
-            node_id: identity.node_id,
-            cluster_id: identity.cluster_id,
-            raft,
-            machine,
-            term,
-            batcher,
-            failed: failed_seen,
-            folder: Mutex::new(Some(folder)),
-        };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-
     /// Proposes a command and waits until it is on a quorum's disks and applied.
     ///
     /// # Errors
@@ -114,17 +55,25 @@ impl Replica {
         command: Command,
         too_late: Option<Instant>,
     ) -> Result<oneshot::Receiver<Result<Answered<Reply>, Refusal>>, Refusal> {
-        if !self.inner.term.is_served() {
-            return Err(Refusal::NoLeader);
-        }
+        self.seat.term.check_served()?;
         // Level 1 is every release's; the state is asked only for what came later.
         let level = command.feature_level();
-        if level > 1 && level > self.inner.machine.view(|state| state.table.feature_level()) {
+        if level > 1 && level > self.seat.machine.view(|state| state.table.feature_level()) {
             return Err(Refusal::NotEnabled);
         }
+        if self.seat.is_storage_low() && self.is_new(&command) {
+            return Err(Refusal::StorageLow);
+        }
         let (reply, receiver) = oneshot::channel();
-        self.inner.batcher.submit(Proposal { command, reply, too_late })?;
+        self.seat.batcher.submit(Proposal { command, reply, too_late })?;
         Ok(receiver)
+    }
+
+    /// Whether a command would begin something that needs room for long.
+    fn is_new(&self, command: &Command) -> bool {
+        let Command::Acquire(acquire) = command else { return false };
+        let request = RequestKey::new(&acquire.caller, &acquire.request_id);
+        self.seat.machine.view(|state| !state.table.remembers(&request))
     }
 
     /// Looks at the locks, not before everything that was acknowledged when the read began.
@@ -132,16 +81,19 @@ impl Replica {
     /// # Errors
     /// When this node can't prove that it leads.
     pub async fn read<T>(&self, view: impl FnOnce(&View<'_>) -> T) -> Result<Answered<T>, Refusal> {
-        if !self.inner.term.is_served() {
-            return Err(Refusal::NoLeader);
-        }
+        self.seat.term.check_served()?;
         // Read-index only: a lease read isn't safe in this version of the library (trap 4 of the design).
-        let proof = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex);
-        match timeout(READ_WITHIN, proof).await {
+        let proof = self.seat.raft.ensure_linearizable(ReadPolicy::ReadIndex);
+        let proved = tokio::select! {
+            biased;
+            proved = timeout(READ_WITHIN, proof) => proved,
+            () = self.seat.term.over() => return Err(Refusal::NoLeader),
+        };
+        match proved {
             // Between two entries only the leader's clock says how much of a lease is left.
             Ok(Ok(_)) => {
-                let now = self.inner.term.now().ok_or(Refusal::NoLeader)?;
-                Ok(self.inner.machine.answered(|table| view(&table.seen_at(now))))
+                let now = self.seat.term.now().ok_or(Refusal::NoLeader)?;
+                Ok(self.seat.machine.answered(|table| view(&table.seen_at(now))))
             }
             Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_)))) => Err(Refusal::NoLeader),
             Ok(Err(RaftError::Fatal(_))) => Err(Refusal::NoLeader),
@@ -153,7 +105,7 @@ impl Replica {
 
     /// Looks at this node's own state, which may be behind. For pages about the node, never about locks.
     pub fn local_view<T>(&self, view: impl FnOnce(&LockTable) -> T) -> Answered<T> {
-        self.inner.machine.answered(view)
+        self.seat.machine.answered(view)
     }
 
     /// Watches events from after a revision, or from now on.
@@ -161,22 +113,22 @@ impl Replica {
     /// # Errors
     /// When events after that revision are no longer kept.
     pub fn watch(&self, after: Option<Revision>) -> Result<Watch, Compacted> {
-        self.inner.machine.events.watch(after)
+        self.seat.machine.events.watch(after)
     }
 
     /// The kept events of one resource, oldest first.
     pub fn history(&self, resource: &ResourceName) -> Vec<Event> {
-        self.inner.machine.events.history(resource)
+        self.seat.machine.events.history(resource)
     }
 
     /// The node.
     pub fn node_id(&self) -> u64 {
-        self.inner.node_id
+        self.seat.me.node_id
     }
 
     /// The cluster.
     pub fn cluster_id(&self) -> ClusterId {
-        self.inner.cluster_id
+        self.seat.me.cluster_id
     }
 
     /// How many calls wait on this node.
@@ -184,55 +136,153 @@ impl Replica {
         self.room().len()
     }
 
+    /// Who leads, as far as this node can tell now.
+    pub fn lead(&self) -> Lead {
+        self.seat.lead.borrow().clone()
+    }
+
+    /// Who leads, and each change of it.
+    pub fn lead_changes(&self) -> watch::Receiver<Lead> {
+        self.seat.lead.subscribe()
+    }
+
+    /// Opens a connection to another member, over which clients' calls are passed on: HTTP/2 from the first byte.
+    ///
+    /// # Errors
+    /// When the member isn't known, can't be reached, or refuses.
+    pub async fn open_calls(&self, node_id: u64) -> io::Result<BoxedStream> {
+        self.seat.open_calls(node_id).await
+    }
+
+    /// The connections that other members open to pass calls on. `None` when somebody has taken them already.
+    pub fn take_calls(&self) -> Option<mpsc::Receiver<CallsFrom>> {
+        self.seat.calls.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes in the new node whose peer door is at `peer`, a `host:port`. It is a learner until it has caught up, and
+    /// becomes a voter by itself then.
+    ///
+    /// # Errors
+    /// When there is no new node there, another change is under way, or this node doesn't lead.
+    pub async fn add_member(&self, peer: &str) -> Result<Added, ChangeRefused> {
+        self.seat.add(peer, None).await
+    }
+
+    /// Takes in the new node at `peer`; once it has caught up, it takes the place of voter `node_id` in one step.
+    ///
+    /// # Errors
+    /// As [`Replica::add_member`], and when there is no such voter.
+    pub async fn replace_member(&self, node_id: u64, peer: &str) -> Result<Added, ChangeRefused> {
+        self.seat.add(peer, Some(node_id)).await
+    }
+
+    /// Removes a member. With `force` also when the voters that are left are no quorum as far as is known.
+    ///
+    /// # Errors
+    /// When there is no such member, another change is under way, or this node doesn't lead; a leader that is asked to
+    /// remove itself first gives leadership away and refuses then, for the new leader to be asked.
+    pub async fn remove_member(&self, node_id: u64, force: bool) -> Result<Removed, ChangeRefused> {
+        self.seat.remove(node_id, force).await
+    }
+
+    /// Gives leadership to voter `to`, or to the fittest one. Returns the new leader.
+    ///
+    /// # Errors
+    /// When this node doesn't lead, or nobody could take over; it goes on leading then.
+    pub async fn transfer_lead(&self, to: Option<u64>) -> Result<u64, ChangeRefused> {
+        self.seat.hand_over(to).await
+    }
+
+    /// Before a graceful stop: if this node leads and another could, gives leadership away, for at most 2 s. Calls that
+    /// wait here end with a retriable error then.
+    pub async fn hand_over(&self) {
+        if self.seat.membership().voters.len() < 2 {
+            return;
+        }
+        match timeout(HAND_OVER_WITHIN, self.seat.hand_over(None)).await {
+            // Not the leader: there is nothing to give away.
+            Ok(Ok(_) | Err(ChangeRefused::Undecided(_))) => {}
+            Ok(Err(refused)) => tracing::warn!(%refused, "stopping as the leader: the others will have to elect one"),
+            Err(_) => tracing::warn!("a hand-over took too long: the others will have to elect a leader"),
+        }
+    }
+
     /// How this node stands, as it knows by itself; no quorum is asked.
     pub fn status(&self) -> NodeStatus {
-        let metrics = self.inner.raft.metrics().borrow_watched().clone();
+        let seat = &self.seat;
+        let metrics = seat.metrics();
         let role = match metrics.state {
             ServerState::Leader => Role::Leader,
             ServerState::Candidate => Role::Candidate,
             ServerState::Learner => Role::Learner,
             ServerState::Follower | ServerState::Shutdown => Role::Follower,
         };
-        let members = metrics.membership_config.membership().nodes().map(|(id, member)| MemberStatus {
-            id: *id,
-            role: if *id == self.inner.node_id { role } else { Role::Follower },
-            http: member.http.clone(),
-            native: member.native.clone(),
-            zone: member.zone.clone(),
-            healthy: *id == self.inner.node_id && metrics.running_state.is_ok(),
-            applied_index: metrics.last_applied.map_or(0, |applied| applied.index),
-        });
-        let state = self.inner.machine.answered(|table| Counts {
+        let lead = self.lead();
+        let leader = match &lead {
+            Lead::Here => Some(seat.me.node_id),
+            Lead::At { node_id, .. } => Some(*node_id),
+            Lead::Nobody { .. } => None,
+        };
+        let state = seat.machine.answered(|table| Counts {
             held: table.held_count(),
             waiters: table.waiter_count(),
             requests: table.request_count(),
         });
         NodeStatus {
-            node_id: self.inner.node_id,
-            cluster_id: self.inner.cluster_id,
+            node_id: seat.me.node_id,
+            cluster_id: seat.me.cluster_id,
             role,
-            leader: metrics.current_leader,
-            serving: self.inner.term.is_served(),
+            leader,
+            serving: leader.is_some(),
             applied_index: state.position.index,
             revision: state.revision,
             cluster_time: state.cluster_time,
+            ids_used: seat.ids_used(),
             counts: state.value,
-            members: members.collect(),
+            members: self.members(role, leader, &Membership::of(&metrics)),
         }
     }
 
-    /// Waits until this node answers requests, for at most `within`.
+    fn members(&self, role: Role, leader: Option<u64>, membership: &Membership) -> Vec<MemberStatus> {
+        let seat = &self.seat;
+        let mut pulses = if leader == Some(seat.me.node_id) { seat.vitals.all_lately() } else { seat.vitals.told() };
+        pulses.insert(seat.me.node_id, seat.pulse());
+        let of = |(id, member): (&u64, &crate::raft_types::Member)| {
+            let pulse = pulses.get(id);
+            let role = match *id {
+                id if id == seat.me.node_id => role,
+                id if Some(id) == leader => Role::Leader,
+                id if membership.voters.contains(&id) => Role::Follower,
+                _ => Role::Learner,
+            };
+            MemberStatus {
+                id: *id,
+                role,
+                peer: member.peer.clone(),
+                http: member.http.clone(),
+                native: member.native.clone(),
+                zone: member.zone.clone(),
+                priority: member.priority,
+                healthy: pulse.is_some_and(|pulse| !pulse.disk_stuck),
+                applied_index: pulse.map_or(0, |pulse| pulse.applied_index),
+            }
+        };
+        membership.members.iter().map(of).collect()
+    }
+
+    /// Waits until requests are answered, by this node or by a leader that it knows, for at most `within`.
     pub async fn serving(&self, within: Duration) -> bool {
-        let mut serving = self.inner.term.serving();
-        timeout(within, serving.wait_for(|serving| *serving)).await.is_ok_and(|waited| waited.is_ok())
+        let mut lead = self.lead_changes();
+        let served = lead.wait_for(|lead| !matches!(lead, Lead::Nobody { .. }));
+        timeout(within, served).await.is_ok_and(|waited| waited.is_ok())
     }
 
     /// Waits until the replica can't go on, and says why. The process should end then.
     pub async fn failed(&self) -> String {
-        let mut failed = self.inner.failed.clone();
+        let mut failed = self.seat.failed.subscribe();
         match failed.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
-            // It ended without a failure: it was stopped.
+            // The sender lives as long as this handle.
             Err(_) => std::future::pending().await,
         }
     }
@@ -240,46 +290,19 @@ impl Replica {
     /// Makes a snapshot now, in the background.
     pub async fn trigger_snapshot(&self) {
         // A failure shows in `failed`.
-        drop(self.inner.raft.trigger().snapshot().await);
+        drop(self.seat.raft.trigger().snapshot().await);
     }
 
     /// Stops in good order: waiting calls end with a retriable error, then the log is closed.
     pub async fn stop(&self) {
-        self.inner.term.end();
-        self.room().end_all();
-        self.inner.machine.events.close();
-        if let Err(error) = self.inner.raft.shutdown().await {
-            tracing::warn!(%error, "the replica didn't stop in good order");
-        }
-        drop(self.inner.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.seat.stop().await;
     }
 
     pub(crate) fn room(&self) -> &WaitingRoom {
-        &self.inner.machine.room
+        &self.seat.machine.room
     }
 
     pub(crate) fn waiter_grace_ms(&self) -> u64 {
-        self.inner.machine.view(|state| state.table.policy().waiter_grace_ms)
+        self.seat.machine.view(|state| state.table.policy().waiter_grace_ms)
     }
-}
-
-fn settings(config: &ReplicaConfig, cluster_id: &ClusterId) -> Result<openraft::Config, String> {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    openraft::Config {
-        cluster_name: cluster_id.to_string(),
-        heartbeat_interval: millis(config.heartbeat),
-        election_timeout_min: millis(config.election),
-        election_timeout_max: millis(config.election) * 2,
-        enable_pre_vote: Some(true),
-        // Snapshots are asked for by bytes (see `leader`), not by number of entries: an entry may hold one
-        // command or thousands.
-        snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: 1_000,
-        purge_batch_size: 1_024,
-        max_payload_entries: 1_024,
-        replication_lag_threshold: 10,
-        ..openraft::Config::default()
-    }
-    .validate()
-    .map_err(|error| error.to_string())
 }

@@ -82,21 +82,28 @@ impl SnapshotStore {
         Ok(store)
     }
 
+    /// Where the files are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.inner.folder
+    }
+
     /// The snapshot that counts.
     pub fn newest(&self) -> Option<SnapshotFile> {
         self.newest_slot().clone()
     }
 
     /// Writes a snapshot from the chunks of its body, and makes it the one that counts. It is on disk when
-    /// this returns. Blocks; holds one chunk at a time.
+    /// this returns. `ids_used`: the largest node id given out so far. Blocks; holds one chunk at a time.
     pub fn write<C: AsRef<[u8]>>(
         &self,
         meta: SnapshotMeta,
+        ids_used: u64,
         chunks: impl IntoIterator<Item = C>,
     ) -> io::Result<SnapshotFile> {
         let name = file_name(&meta);
         let (temporary, file) = self.temporary()?;
-        let written = self.write_to(&temporary, file, meta, chunks);
+        let header = Header::new(self.inner.cluster_id, meta, ids_used);
+        let written = self.write_to(&temporary, file, header, chunks);
         let placed = written.and_then(|snapshot| self.place(snapshot, &name));
         if placed.is_err() {
             // The next open removes it if this can't: a full disk should at least get its room back.
@@ -143,7 +150,8 @@ impl SnapshotStore {
             let text = format!("it belongs to cluster {found}, expected cluster {expected}");
             return Err(in_file("read", path, &io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
-        Ok(SnapshotFile { path: path.to_owned(), file, meta: whole.header().meta.clone(), bytes })
+        let Header { meta, ids_used, .. } = whole.header();
+        Ok(SnapshotFile { path: path.to_owned(), file, meta: meta.clone(), ids_used: *ids_used, bytes })
     }
 
     fn look_at_files(&self) -> Result<Found, FolderError> {
@@ -175,11 +183,10 @@ impl SnapshotStore {
         &self,
         path: &Path,
         file: File,
-        meta: SnapshotMeta,
+        header: Header,
         chunks: impl IntoIterator<Item = C>,
     ) -> io::Result<SnapshotFile> {
         let failed = |error: io::Error| in_file("write", path, &error);
-        let header = Header::new(self.inner.cluster_id, meta);
         let mut writer = Writer::begin(BufWriter::new(file), &header).map_err(failed)?;
         for chunk in chunks {
             writer.chunk(chunk.as_ref()).map_err(failed)?;
@@ -188,7 +195,8 @@ impl SnapshotStore {
         file.sync_data().map_err(|error| in_file("sync", path, &error))?;
         let bytes = file.metadata().map_err(failed)?.len();
         let file = Arc::new(File::open(path).map_err(failed)?);
-        Ok(SnapshotFile { path: path.to_owned(), file, meta: header.meta, bytes })
+        let Header { meta, ids_used, .. } = header;
+        Ok(SnapshotFile { path: path.to_owned(), file, meta, ids_used, bytes })
     }
 
     /// Gives a synced file its name, and removes what it replaces.

@@ -32,6 +32,8 @@ pub(crate) struct MachineState {
     membership: StoredMembership,
     /// How many steps the last entry took.
     places: u32,
+    /// The largest node id that was ever in a membership. Ids are given out once.
+    ids_used: u64,
     /// Bytes of the entries applied since the last snapshot.
     unsnapped_bytes: u64,
 }
@@ -39,6 +41,22 @@ pub(crate) struct MachineState {
 impl MachineState {
     pub(crate) fn applied_index(&self) -> u64 {
         self.last.as_ref().map_or(0, |last| last.index)
+    }
+
+    pub(crate) fn ids_used(&self) -> u64 {
+        self.ids_used
+    }
+
+    /// The state that a snapshot holds.
+    fn restored(snapshot: &SnapshotFile, table: LockTable) -> Self {
+        Self {
+            table,
+            last: snapshot.meta().last_log_id,
+            membership: snapshot.meta().last_membership.clone(),
+            places: 0,
+            ids_used: snapshot.ids_used(),
+            unsnapped_bytes: 0,
+        }
     }
 }
 
@@ -96,19 +114,15 @@ impl Machine {
         state.last = Some(id);
         state.places = 0;
         if let Some(membership) = membership {
+            let largest = membership.membership().nodes().map(|(id, _)| *id).max().unwrap_or(0);
+            state.ids_used = state.ids_used.max(largest);
             state.membership = membership;
         }
     }
 
-    fn install(&self, meta: &SnapshotMeta, table: LockTable) {
-        let revision = table.revision();
-        *self.state_mut() = MachineState {
-            table,
-            last: meta.last_log_id,
-            membership: meta.last_membership.clone(),
-            places: 0,
-            unsnapped_bytes: 0,
-        };
+    fn install(&self, restored: MachineState) {
+        let revision = restored.table.revision();
+        *self.state_mut() = restored;
         self.events.reset(revision);
     }
 }
@@ -127,18 +141,13 @@ impl StateMachine {
     /// When the snapshot can't be read.
     pub fn open(snapshots: SnapshotStore) -> io::Result<Self> {
         let state = match snapshots.newest() {
-            Some(snapshot) => MachineState {
-                table: restore(&snapshot)?,
-                last: snapshot.meta().last_log_id,
-                membership: snapshot.meta().last_membership.clone(),
-                places: 0,
-                unsnapped_bytes: 0,
-            },
+            Some(snapshot) => restore(&snapshot)?,
             None => MachineState {
                 table: LockTable::new(),
                 last: None,
                 membership: StoredMembership::default(),
                 places: 0,
+                ids_used: 0,
                 unsnapped_bytes: 0,
             },
         };
@@ -152,15 +161,16 @@ impl StateMachine {
     }
 }
 
-fn restore(snapshot: &SnapshotFile) -> io::Result<LockTable> {
+fn restore(snapshot: &SnapshotFile) -> io::Result<MachineState> {
     let mut restore = Restore::default();
     for chunk in snapshot.chunks()? {
         restore.chunk(&chunk?).map_err(io::Error::other)?;
     }
-    restore.finish().map_err(io::Error::other)
+    Ok(MachineState::restored(snapshot, restore.finish().map_err(io::Error::other)?))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+/// Runs what blocks the disk beside the tasks.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
@@ -202,15 +212,16 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         state.unsnapped_bytes = 0;
         SnapshotMaker {
             meta: SnapshotMeta { last_log_id: state.last, last_membership: state.membership.clone() },
+            ids_used: state.ids_used,
             frozen: state.table.snapshot(),
             snapshots: self.snapshots.clone(),
         }
     }
 
-    async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
+    async fn install_snapshot(&mut self, _meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
         let snapshots = self.snapshots.clone();
-        let table = blocking(move || restore(&snapshots.keep(snapshot)?)).await?;
-        self.machine.install(meta, table);
+        let restored = blocking(move || restore(&snapshots.keep(snapshot)?)).await?;
+        self.machine.install(restored);
         Ok(())
     }
 
@@ -222,6 +233,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 /// Writes one frozen state to a snapshot file.
 pub struct SnapshotMaker {
     meta: SnapshotMeta,
+    ids_used: u64,
     frozen: kunci_core::Snapshot,
     snapshots: SnapshotStore,
 }
@@ -230,12 +242,13 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        let (meta, frozen, snapshots) = (self.meta.clone(), self.frozen.clone(), self.snapshots.clone());
+        let (meta, ids_used) = (self.meta.clone(), self.ids_used);
+        let (frozen, snapshots) = (self.frozen.clone(), self.snapshots.clone());
         let file = blocking(move || {
             catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
                 io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
             })?;
-            snapshots.write(meta, frozen.chunks())
+            snapshots.write(meta, ids_used, frozen.chunks())
         })
         .await?;
         tracing::info!(bytes = file.bytes(), file = %file.path().display(), "wrote a snapshot");

@@ -35,6 +35,8 @@ pub struct NodeStatus {
     pub revision: Revision,
     /// The cluster time of its state.
     pub cluster_time: ClusterTime,
+    /// The largest node id that was ever given out; the next node gets the one after it.
+    pub ids_used: u64,
     /// Held leases, waiters and remembered requests of its state.
     pub counts: Counts,
     /// The members, itself included.
@@ -59,13 +61,17 @@ pub struct MemberStatus {
     pub id: u64,
     /// What it does.
     pub role: Role,
+    /// `host:port` of its peer door.
+    pub peer: String,
     /// `host:port` of its HTTP door.
     pub http: String,
     /// `host:port` of its native door.
     pub native: String,
     /// The failure zone that its operator named.
     pub zone: Option<String>,
-    /// Whether it can be counted on.
+    /// Leadership moves to the healthy member with the largest.
+    pub priority: u8,
+    /// Whether it was heard of lately, and its disk answers.
     pub healthy: bool,
     /// The last entry that it is known to have.
     pub applied_index: u64,

@@ -26,7 +26,7 @@ async fn a_used_folder() -> tempfile::TempDir {
     append(&mut stores.log, (1..=3).map(|index| entry(index, "text"))).await.unwrap();
     let last = Some(LogId::new_term_index(1, 2));
     let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) };
-    stores.snapshots.write(meta, [b"state"]).unwrap();
+    stores.snapshots.write(meta, 3, [b"state"]).unwrap();
     stores.log.purge(LogId::new_term_index(1, 1)).await.unwrap();
     stores.log.sync().await.unwrap();
     folder
@@ -36,16 +36,16 @@ async fn a_used_folder() -> tempfile::TempDir {
 async fn a_folder_keeps_its_cluster_and_node_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let nested = folder.path().join("a/b");
-    let expected = Expected { node_id: Some(7), cluster_id: None };
+    let expected = Expected { node_id: Some(7), ..Expected::default() };
     let first = *DataFolder::open(&nested, expected).unwrap().identity();
     assert_eq!(first.node_id, 7);
 
     let second = *DataFolder::open(&nested, Expected::default()).unwrap().identity();
 
     assert_eq!(second, first);
-    let other_node = DataFolder::open(&nested, Expected { node_id: Some(8), cluster_id: None }).unwrap_err();
+    let other_node = DataFolder::open(&nested, Expected { node_id: Some(8), ..Expected::default() }).unwrap_err();
     assert!(matches!(other_node, FolderError::OtherNode { found: 7, expected: 8, .. }));
-    let other = Expected { node_id: None, cluster_id: Some(ClusterId::random().unwrap()) };
+    let other = Expected { cluster_id: Some(ClusterId::random().unwrap()), ..Expected::default() };
     assert!(matches!(DataFolder::open(&nested, other), Err(FolderError::OtherCluster { .. })));
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should fail on the spot")]
 
+mod replica_support;
+
 use kunci_core::command::{Acquire, Command, Proof, Release, RequestIdFrom};
 use kunci_core::reply::{AcquireReply, ReleaseReply, Reply, Told};
 use kunci_replica::{CallOutcome, Member, Replica, ReplicaConfig};
@@ -37,7 +39,7 @@ async fn open(data: &Path) -> Replica {
     // A snapshot for every few entries, so that a kill falls into its making as often as not.
     let config =
         ReplicaConfig { snapshot_every_bytes: 8 << 10, ..ReplicaConfig::new(data, Member::default()) };
-    let replica = Replica::open(config).await.unwrap();
+    let replica = replica_support::alone(config).await.unwrap();
     assert!(replica.serving(Duration::from_secs(10)).await, "the replica doesn't serve");
     replica
 }

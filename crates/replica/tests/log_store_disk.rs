@@ -42,7 +42,7 @@ async fn traced_child() {
     }
     let last = Some(LogId::new_term_index(1, 15));
     let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) };
-    stores.snapshots.write(meta, [b"state"]).unwrap();
+    stores.snapshots.write(meta, 3, [b"state"]).unwrap();
     acknowledge();
     stores.log.purge(LogId::new_term_index(1, 10)).await.unwrap();
     stores.log.truncate_after(Some(LogId::new_term_index(1, 18))).await.unwrap();
@@ -265,9 +265,9 @@ fn a_snapshot_that_finds_no_room_leaves_the_old_one_and_no_file() {
         let last = Some(LogId::new_term_index(1, index));
         SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) }
     };
-    store.write(covering(1), [b"small"]).unwrap();
+    store.write(covering(1), 3, [b"small"]).unwrap();
 
-    let failure = store.write(covering(2), std::iter::repeat_n(vec![1; 100_000], 20)).unwrap_err();
+    let failure = store.write(covering(2), 3, std::iter::repeat_n(vec![1; 100_000], 20)).unwrap_err();
 
     assert!(failure.to_string().contains("No space left"), "{failure}");
     assert_eq!(store.newest().unwrap().meta(), &covering(1));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod log_store_support;
+mod replica_support;
 
 use kunci_core::command::{Acquire, Command, Proof, Release, Renew, Renewal, RequestIdFrom};
 use kunci_core::reply::{
@@ -21,9 +22,7 @@ use std::time::Duration;
 const HOLD: Duration = Duration::from_secs(20);
 
 async fn open(data: &Path) -> Replica {
-    let replica = Replica::open(ReplicaConfig::new(data, Member::default())).await.unwrap();
-    assert!(replica.serving(Duration::from_secs(5)).await, "the replica doesn't serve");
-    replica
+    replica_support::serving(data).await
 }
 
 fn name(text: &str) -> ResourceName {
@@ -270,7 +269,7 @@ async fn an_unknown_entry_stops_the_replica_in_plain_words() {
     drop(replica);
     append_of_a_later_release(data.path()).await;
 
-    let opened = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await;
+    let opened = replica_support::alone(ReplicaConfig::new(data.path(), Member::default())).await;
     let why = match opened {
         Ok(replica) => tokio::time::timeout(Duration::from_secs(10), replica.failed()).await.unwrap(),
         Err(error) => error.to_string(),

@@ -43,7 +43,7 @@ fn one_snapshot() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), None).unwrap();
     let snapshot =
-        store.write(covering(10), [b"first chunk".to_vec(), vec![7; 300], b"last".to_vec()]).unwrap();
+        store.write(covering(10), 3, [b"first chunk".to_vec(), vec![7; 300], b"last".to_vec()]).unwrap();
     (folder, snapshot.path().to_owned())
 }
 
@@ -62,8 +62,8 @@ fn the_newest_two_are_kept_and_an_open_handle_outlives_its_file() {
     let (folder, _) = one_snapshot();
     let store = open(folder.path(), None).unwrap();
     let oldest = store.newest().unwrap();
-    store.write(covering(20), [b"twenty"]).unwrap();
-    store.write(covering(30), [b"thirty"]).unwrap();
+    store.write(covering(20), 3, [b"twenty"]).unwrap();
+    store.write(covering(30), 3, [b"thirty"]).unwrap();
 
     assert_eq!(names(folder.path()).len(), 2);
     assert!(!oldest.path().exists());
@@ -101,7 +101,7 @@ fn a_flipped_bit_anywhere_in_a_snapshot_is_seen() {
 #[test]
 fn a_damaged_newest_snapshot_is_set_aside_while_the_log_covers_it() {
     let (folder, _) = one_snapshot();
-    let newest = open(folder.path(), None).unwrap().write(covering(20), [b"twenty"]).unwrap();
+    let newest = open(folder.path(), None).unwrap().write(covering(20), 3, [b"twenty"]).unwrap();
     let content = fs::read(newest.path()).unwrap();
     fs::write(newest.path(), &content[..content.len() - 1]).unwrap();
 

@@ -3,6 +3,7 @@
 //! Owns: the layers (flag over environment over file over default) and the check of every value. Never: acts on a
 //! setting.
 
+mod address;
 mod error;
 mod file;
 mod nearest;
@@ -13,7 +14,7 @@ mod settings;
 pub use error::ConfigError;
 pub use origin::Origin;
 pub use setting::{Kind, Setting};
-pub use settings::{LogFormat, Settings};
+pub use settings::{Advertised, LogFormat, PeerFiles, Settings};
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +32,8 @@ pub struct Given {
     pub origin: Origin,
 }
 
-/// What every setting was given as, before anything is checked.
+/// What every setting was given as, before anything is checked. One that nobody gave and that has no default isn't
+/// in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     given: BTreeMap<Setting, Given>,
@@ -60,20 +62,22 @@ impl Layers {
                 let name = setting.variable();
                 variable(&name).map(|text| Given { text, origin: Origin::Environment(name) })
             };
-            let by_default = || Given { text: setting.default().into(), origin: Origin::Default };
+            let by_default =
+                || setting.default().map(|text| Given { text: text.into(), origin: Origin::Default });
             let given = from_flag.or_else(from_variable).or_else(|| in_file.remove(&setting));
-            (setting, given.unwrap_or_else(by_default))
+            Some((setting, given.or_else(by_default)?))
         });
-        Ok(Self { given: given.collect() })
+        Ok(Self { given: given.flatten().collect() })
     }
 
-    pub(crate) fn of(&self, setting: Setting) -> &Given {
-        &self.given[&setting]
+    /// What a setting was given as, or its default; `None` when it has neither.
+    pub(crate) fn of(&self, setting: Setting) -> Option<&Given> {
+        self.given.get(&setting)
     }
 
-    /// Every setting as it was given, in the order of [`Setting::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = (Setting, &Given)> {
-        self.given.iter().map(|(setting, given)| (*setting, given))
+    /// Every setting with what it was given as, in the order of [`Setting::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Setting, Option<&Given>)> {
+        Setting::ALL.into_iter().map(|setting| (setting, self.of(setting)))
     }
 }
 
@@ -101,7 +105,7 @@ mod tests {
     }
 
     fn http(layers: &Layers) -> (String, String) {
-        let (_, given) = layers.iter().find(|(setting, _)| *setting == Setting::Http).unwrap();
+        let given = layers.of(Setting::Http).unwrap();
         (given.text.to_string_lossy().into_owned(), given.origin.to_string())
     }
 

@@ -1,17 +1,23 @@
 //! The HTTP door: JSON over HTTP/1.1, section by section what `docs/http.md` says.
 //!
-//! Owns: connections, their limits and times, and the way from a request's bytes to a call of [`Service`] and back.
-//! Never: decides anything about a lock, or lets one peer's slowness hold up another.
+//! Owns: connections, their limits and times, and the way from a request's bytes to a call of [`Service`] and back,
+//! also when the member that decides is another one. Never: decides anything about a lock, or lets one peer's
+//! slowness hold up another.
 
 mod accept;
 mod answer;
+mod calls;
 mod cluster;
 mod connection;
 mod door;
 mod events;
+mod forward;
+mod front;
 mod health;
+mod init;
 mod input;
 mod leases;
+mod link;
 mod locks;
 mod metrics;
 mod openapi;
@@ -20,11 +26,16 @@ mod query;
 mod routes;
 mod socket;
 
+pub use init::FormAsked;
 pub use openapi::openapi_json;
 
 use crate::service::Service;
+use front::Front;
+use kunci_replica::Member;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// What the door allows a peer. None of it is policy: it protects one node.
@@ -52,9 +63,9 @@ pub struct HttpLimits {
     pub body_bytes_max: usize,
     /// Bytes of a body that renews many leases.
     pub renew_many_bytes_max: usize,
-    /// Open connections.
+    /// Open connections; also how many calls another member may have passed on to this node at a time.
     pub connections_max: usize,
-    /// Open streams of events.
+    /// Open streams of events, those of other members' clients included.
     pub streams_max: usize,
 }
 
@@ -78,9 +89,61 @@ impl Default for HttpLimits {
     }
 }
 
-/// Serves until `stop`, then lets the answers that are under way out, for a bounded time.
+/// One node's HTTP door, for as long as its process lives. A clone is another handle to the same.
 ///
-/// Calls that wait are ended with a retriable refusal, and streams of events end.
+/// It needs no cluster to open: until [`HttpDoor::enter`] it answers for a node that belongs to none.
+#[derive(Clone)]
+pub struct HttpDoor {
+    front: Front,
+    /// Whoever asks for a cluster to be formed.
+    forming: Arc<Mutex<mpsc::Receiver<FormAsked>>>,
+}
+
+impl HttpDoor {
+    /// A door that isn't open yet. `me` says how this node is reached: `GET /cluster` and the header `Kunci-Leader`
+    /// show it.
+    pub fn new(limits: HttpLimits, me: Member) -> Self {
+        let (front, forming) = Front::new(limits, me);
+        Self { front, forming: Arc::new(Mutex::new(forming)) }
+    }
+
+    /// Waits until somebody asks this node, which belongs to no cluster, to form one. Safe to drop while it waits.
+    pub async fn asked_to_form(&self) -> FormAsked {
+        match self.forming.lock().await.recv().await {
+            Some(asked) => asked,
+            // The door itself holds a sender.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// From now on this door serves the cluster that the service stands before: to its clients, those with open
+    /// connections too, and to the members that pass calls on to this node. The first call counts.
+    pub fn enter(&self, service: Service) {
+        self.front.enter(service);
+    }
+
+    /// Says by `/readyz` that this node is about to stop, so that load balancers send their requests elsewhere.
+    /// Everything else goes on.
+    pub fn drain(&self) {
+        self.front.drain();
+    }
+
+    /// Serves until `stop`, then lets the answers that are under way out, for a bounded time. Once.
+    ///
+    /// Calls that wait are ended with a retriable refusal, and streams of events end.
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+        let front = self.front.clone();
+        let stopped = async {
+            stop.cancelled().await;
+            front.stop.cancel();
+        };
+        tokio::join!(accept::run(listener, self.front.clone()), stopped);
+    }
+}
+
+/// Serves one cluster until `stop`, as [`HttpDoor::serve`].
 pub async fn serve(listener: TcpListener, service: Service, limits: HttpLimits, stop: CancellationToken) {
-    accept::run(listener, door::Door::new(service, limits, stop)).await;
+    let door = HttpDoor::new(limits, service.me());
+    door.enter(service);
+    door.serve(listener, stop).await;
 }

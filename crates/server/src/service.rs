@@ -5,6 +5,7 @@
 
 mod acquire;
 mod answer;
+mod cluster;
 mod counters;
 mod draw;
 mod read;
@@ -13,6 +14,7 @@ mod wall_clock;
 
 pub use acquire::{AcquireAnswer, OpenCall};
 pub use counters::Counters;
+pub(crate) use draw::draw_request_id;
 pub use read::event_body;
 pub use refusal::Refused;
 
@@ -55,6 +57,11 @@ impl Service {
     /// The cluster.
     pub fn cluster_id(&self) -> ClusterId {
         self.replica.cluster_id()
+    }
+
+    /// The revision of this node's state.
+    pub fn revision(&self) -> u64 {
+        self.replica.local_view(|_| ()).revision.get()
     }
 
     /// Where this node's state stands.

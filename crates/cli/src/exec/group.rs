@@ -3,10 +3,11 @@
 //! Owns: starting it, signals to it, who of it still lives. Never: decides when to signal.
 
 use super::terminal;
+use crate::parent::die_with;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process_group, set_child_subreaper,
-    set_parent_process_death_signal, test_kill_process_group, waitpgid, waitpid,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, set_child_subreaper,
+    test_kill_process_group, waitpgid, waitpid,
 };
 use std::ffi::OsString;
 use std::io;
@@ -63,11 +64,7 @@ impl Group {
         child.args(arguments).envs(variables.iter().map(|(name, value)| (name, value))).process_group(0);
         let wrapper = getpid();
         let before_exec = move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The wrapper may have died before the line above.
-            if getppid() != Some(wrapper) {
-                return Err(Errno::SRCH.into());
-            }
+            die_with(wrapper)?;
             if foreground == Foreground::Take {
                 terminal::take_in_child();
             }

@@ -6,7 +6,7 @@ use super::{ServerArgs, layers, unusable};
 use crate::exit::{Exit, Failure};
 use crate::output::{Form, Output, table};
 use clap::{Args, Subcommand};
-use kunci_server::config::{Given, Kind, Layers, Setting, Settings};
+use kunci_server::config::{Given, Kind, Layers, Origin, Setting, Settings};
 use serde_json::{Value, json};
 
 /// `kunci config`.
@@ -53,12 +53,13 @@ pub(crate) fn show_config(args: ConfigArgs) -> Result<Exit, Failure> {
 }
 
 fn body(layers: &Layers) -> Value {
-    let one = |(setting, given): (Setting, &Given)| {
+    let one = |(setting, given): (Setting, Option<&Given>)| {
+        let origin = given.map_or(&Origin::Default, |given| &given.origin);
         json!({
             "name": setting.name(),
-            "value": value(setting, given),
-            "origin": given.origin.kind(),
-            "from": given.origin.to_string(),
+            "value": given.map(|given| value(setting, given)),
+            "origin": origin.kind(),
+            "from": origin.to_string(),
         })
     };
     json!({ "settings": layers.iter().map(one).collect::<Vec<_>>() })
@@ -70,13 +71,22 @@ fn value(setting: Setting, given: &Given) -> Value {
     match setting.kind() {
         Kind::Switch => json!(text == "true"),
         Kind::Number { .. } => json!(text.parse::<u64>().ok()),
-        Kind::Folder | Kind::Address | Kind::Word(_) | Kind::Levels => json!(text),
+        Kind::Folder
+        | Kind::File
+        | Kind::Address
+        | Kind::Advertised
+        | Kind::Name { .. }
+        | Kind::Word(_)
+        | Kind::Levels => json!(text),
     }
 }
 
 fn human(layers: &Layers) -> String {
     let rows = layers.iter().map(|(setting, given)| {
-        vec![setting.name().to_owned(), given.text.to_string_lossy().into_owned(), given.origin.to_string()]
+        let origin = given.map_or(&Origin::Default, |given| &given.origin);
+        // What nobody gave and has no default isn't there.
+        let value = given.map_or_else(|| "-".to_owned(), |given| given.text.to_string_lossy().into_owned());
+        vec![setting.name().to_owned(), value, origin.to_string()]
     });
     table(&["SETTING", "VALUE", "FROM"], &rows.collect::<Vec<_>>())
 }

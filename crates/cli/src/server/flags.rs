@@ -55,7 +55,8 @@ fn flag(setting: Setting) -> Arg {
     let long = setting.flag().trim_start_matches('-').to_owned();
     let arg =
         Arg::new(setting.name()).long(long).value_parser(value_parser!(OsString)).action(ArgAction::Set);
-    let (variable, default) = (setting.variable(), setting.default());
+    let variable = setting.variable();
+    let default = setting.default().map(|default| format!(" [default: {default}]")).unwrap_or_default();
     match setting.kind() {
         Kind::Switch => arg
             .num_args(0..=1)
@@ -63,16 +64,19 @@ fn flag(setting: Setting) -> Arg {
             .default_missing_value("true")
             .value_name("BOOL")
             .help(format!("{} [env: {variable}]", setting.help())),
-        kind => arg
-            .value_name(value_name(kind))
-            .help(format!("{} [env: {variable}] [default: {default}]", setting.help())),
+        kind => {
+            arg.value_name(value_name(kind)).help(format!("{} [env: {variable}]{default}", setting.help()))
+        }
     }
 }
 
 fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Folder => "DIR",
+        Kind::File => "FILE",
         Kind::Address => "IP:PORT",
+        Kind::Advertised => "HOST:PORT",
+        Kind::Name { .. } => "NAME",
         Kind::Switch => "BOOL",
         Kind::Word(_) => "FORMAT",
         Kind::Levels => "LEVEL",

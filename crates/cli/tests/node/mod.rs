@@ -38,6 +38,11 @@ impl Node {
 
     /// Starts a node without waiting for it.
     pub(crate) fn spawn_on(data: &Path, port: u16) -> Self {
+        Self::spawn(data, port, &["--peer", "127.0.0.1:0"])
+    }
+
+    /// Starts a node with these flags besides, without waiting for it.
+    pub(crate) fn spawn(data: &Path, port: u16, flags: &[&str]) -> Self {
         let log = data.with_extension("log");
         let words = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let http = SocketAddr::from(([127, 0, 0, 1], port));
@@ -46,8 +51,7 @@ impl Node {
             .arg("--data")
             .arg(data)
             .args(["--http", &http.to_string()])
-            .args(["--native", &format!("127.0.0.1:{}", free_port())])
-            .args(["--peer", &format!("127.0.0.1:{}", free_port())])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(words.try_clone().unwrap())
             .stderr(words)

@@ -4,6 +4,7 @@
 
 use super::durable::replace_file;
 use super::error::{FolderError, doing};
+use kunci_types::Revision;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -57,15 +58,18 @@ pub struct Identity {
     pub cluster_id: ClusterId,
     /// The node in it.
     pub node_id: u64,
+    /// Every token of the cluster is larger than this, as whoever formed it here said.
+    pub token_floor: Revision,
     /// Whether it has voted. From then on a log without a vote is a loss, not a new folder.
     pub has_started: bool,
 }
 
 impl Identity {
     fn to_text(self) -> String {
-        let Self { cluster_id, node_id, has_started } = self;
+        let Self { cluster_id, node_id, token_floor, has_started } = self;
         let body = format!(
-            "{FIRST_LINE}\nformat {FOLDER_FORMAT}\ncluster {cluster_id}\nnode {node_id}\nstarted {has_started}\n"
+            "{FIRST_LINE}\nformat {FOLDER_FORMAT}\ncluster {cluster_id}\nnode {node_id}\n\
+             floor {token_floor}\nstarted {has_started}\n"
         );
         let checksum = crc32fast::hash(body.as_bytes());
         format!("{body}checksum {checksum:08x}\n")
@@ -110,6 +114,11 @@ impl Identity {
         Ok(Self {
             cluster_id: field("cluster")?.parse().map_err(|what: String| damaged(&what))?,
             node_id: field("node")?.parse().map_err(|_| damaged("its node isn't a number"))?,
+            token_floor: field("floor")?
+                .parse()
+                .ok()
+                .and_then(Revision::new)
+                .ok_or_else(|| damaged("its floor isn't a revision"))?,
             has_started: field("started")?
                 .parse()
                 .map_err(|_| damaged("its started line isn't true or false"))?,

@@ -20,6 +20,7 @@ pub struct SnapshotFile {
     pub(super) path: PathBuf,
     pub(super) file: Arc<File>,
     pub(super) meta: SnapshotMeta,
+    pub(super) ids_used: u64,
     pub(super) bytes: u64,
 }
 
@@ -27,6 +28,11 @@ impl SnapshotFile {
     /// What the snapshot covers.
     pub fn meta(&self) -> &SnapshotMeta {
         &self.meta
+    }
+
+    /// The largest node id that had been given out by then.
+    pub fn ids_used(&self) -> u64 {
+        self.ids_used
     }
 
     /// Where the file is, or was.

@@ -33,11 +33,13 @@ pub(crate) struct Header {
     pub(crate) cluster: String,
     /// Last entry and membership.
     pub(crate) meta: SnapshotMeta,
+    /// The largest node id that had been given out by then.
+    pub(crate) ids_used: u64,
 }
 
 impl Header {
-    pub(crate) fn new(cluster_id: ClusterId, meta: SnapshotMeta) -> Self {
-        Self { cluster: cluster_id.to_string(), meta }
+    pub(crate) fn new(cluster_id: ClusterId, meta: SnapshotMeta, ids_used: u64) -> Self {
+        Self { cluster: cluster_id.to_string(), meta, ids_used }
     }
 }
 

@@ -57,11 +57,7 @@ pub enum ConfigError {
     },
 
     /// An address that other machines can reach.
-    #[error(
-        "{}: {address} can be reached from other machines, and this version has no authentication and no TLS; \
-         use a loopback address such as 127.0.0.1, or say --insecure if everybody who can reach it may take and \
-         end every lock", Place(*setting, origin)
-    )]
+    #[error("{}: {address} can be reached from other machines, and {}", Place(*setting, origin), Unguarded(*setting))]
     NotLoopback {
         /// The setting.
         setting: Setting,
@@ -70,6 +66,50 @@ pub enum ConfigError {
         /// The address.
         address: String,
     },
+
+    /// Some of the three files of TLS between members.
+    #[error(
+        "{} given without {}: TLS between members needs all three of --peer-ca, --peer-cert and --peer-key; give \
+         what is missing, or none of them",
+        AreFlags(given),
+        flags(missing)
+    )]
+    HalfOfTls {
+        /// Those that are given, wherever.
+        given: Vec<Setting>,
+        /// Those that aren't.
+        missing: Vec<Setting>,
+    },
+}
+
+fn flags(settings: &[Setting]) -> String {
+    settings.iter().map(|setting| setting.flag()).collect::<Vec<_>>().join(" and ")
+}
+
+struct AreFlags<'a>(&'a [Setting]);
+
+impl fmt::Display for AreFlags<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", flags(self.0), if self.0.len() == 1 { "is" } else { "are" })
+    }
+}
+
+/// Why a door that others can reach isn't opened just so, and what to do.
+struct Unguarded(Setting);
+
+impl fmt::Display for Unguarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Setting::Peer => {
+                "without TLS anybody there may pass for a member; give --peer-ca, --peer-cert and --peer-key, use a \
+                 loopback address such as 127.0.0.1, or say --insecure if nobody else can reach it"
+            }
+            _ => {
+                "this version has no authentication and no TLS for clients; use a loopback address such as \
+                 127.0.0.1, or say --insecure if everybody who can reach it may take and end every lock"
+            }
+        })
+    }
 }
 
 /// A setting in the place where it was given, such as `kunci.toml:3: http`.

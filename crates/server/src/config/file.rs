@@ -56,7 +56,13 @@ fn text_of(kind: Kind, value: &DeValue<'_>) -> Option<OsString> {
             let number = value.as_integer()?;
             i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string().into())
         }
-        Kind::Folder | Kind::Address | Kind::Word(_) | Kind::Levels => value.as_str().map(OsString::from),
+        Kind::Folder
+        | Kind::File
+        | Kind::Address
+        | Kind::Advertised
+        | Kind::Name { .. }
+        | Kind::Word(_)
+        | Kind::Levels => value.as_str().map(OsString::from),
     }
 }
 

@@ -8,8 +8,17 @@
 pub enum Kind {
     /// A folder; the flag's value is called DIR.
     Folder,
-    /// `IP:PORT`.
+    /// A file; the flag's value is called FILE.
+    File,
+    /// `IP:PORT`, to listen on.
     Address,
+    /// `HOST:PORT`, as others reach it.
+    Advertised,
+    /// A name for people, of at most this many bytes.
+    Name {
+        /// The most bytes.
+        bytes_max: usize,
+    },
     /// On or off; the flag alone turns it on.
     Switch,
     /// One of these words.
@@ -36,6 +45,24 @@ pub enum Setting {
     Native,
     /// The door for the other members.
     Peer,
+    /// How clients reach the HTTP door.
+    AdvertiseHttp,
+    /// How clients reach the native door.
+    AdvertiseNative,
+    /// How the other members reach this one.
+    AdvertisePeer,
+    /// The failure zone.
+    Zone,
+    /// How much this node is preferred as leader.
+    Priority,
+    /// The authority that signs the members' certificates.
+    PeerCa,
+    /// This member's certificate.
+    PeerCert,
+    /// The key of that certificate.
+    PeerKey,
+    /// An empty data folder waits to be told.
+    WaitForCluster,
     /// Doors may be open to other machines.
     Insecure,
     /// How log lines look.
@@ -60,11 +87,20 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting, in the order in which they are shown.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 23] = [
         Self::Data,
         Self::Http,
         Self::Native,
         Self::Peer,
+        Self::AdvertiseHttp,
+        Self::AdvertiseNative,
+        Self::AdvertisePeer,
+        Self::Zone,
+        Self::Priority,
+        Self::PeerCa,
+        Self::PeerCert,
+        Self::PeerKey,
+        Self::WaitForCluster,
         Self::Insecure,
         Self::LogFormat,
         Self::LogLevel,
@@ -92,8 +128,8 @@ impl Setting {
         format!("KUNCI_{}", self.name().to_uppercase())
     }
 
-    /// What it is when nobody says.
-    pub fn default(self) -> &'static str {
+    /// What it is when nobody says; `None` when it then isn't there.
+    pub fn default(self) -> Option<&'static str> {
         self.row().1
     }
 
@@ -108,76 +144,139 @@ impl Setting {
     }
 
     #[expect(clippy::too_many_lines, reason = "a table: one row for each setting, and nothing is decided")]
-    fn row(self) -> (&'static str, &'static str, Kind, &'static str) {
+    fn row(self) -> (&'static str, Option<&'static str>, Kind, &'static str) {
         const FORMATS: Kind = Kind::Word(&["text", "json"]);
         const MS: Kind = Kind::Number { least: 10, most: 600_000 };
         match self {
-            Self::Data => {
-                ("data", "./kunci-data", Kind::Folder, "The data folder. One process at a time may use it")
-            }
-            Self::Http => {
-                ("http", "127.0.0.1:7400", Kind::Address, "Where HTTP is served; port 0 takes a free one")
-            }
+            Self::Data => (
+                "data",
+                Some("./kunci-data"),
+                Kind::Folder,
+                "The data folder. One process at a time may use it",
+            ),
+            Self::Http => (
+                "http",
+                Some("127.0.0.1:7400"),
+                Kind::Address,
+                "Where HTTP is served; port 0 takes a free one",
+            ),
             Self::Native => (
                 "native",
-                "127.0.0.1:7401",
+                Some("127.0.0.1:7401"),
                 Kind::Address,
                 "For the native protocol; not opened in this version",
             ),
-            Self::Peer => {
-                ("peer", "127.0.0.1:7402", Kind::Address, "For the other members; not opened in this version")
-            }
+            Self::Peer => (
+                "peer",
+                Some("127.0.0.1:7402"),
+                Kind::Address,
+                "Where the other members of the cluster connect to; port 0 takes a free one",
+            ),
+            Self::AdvertiseHttp => (
+                "advertise_http",
+                None,
+                Kind::Advertised,
+                "How clients reach the HTTP door, when that isn't the address of --http: behind NAT or a name; \
+                 for 0.0.0.0 and [::] it is this machine's host name unless you say otherwise",
+            ),
+            Self::AdvertiseNative => (
+                "advertise_native",
+                None,
+                Kind::Advertised,
+                "The same for the address of --native; redirects name it",
+            ),
+            Self::AdvertisePeer => (
+                "advertise_peer",
+                None,
+                Kind::Advertised,
+                "The same for the address of --peer: how the other members reach this one",
+            ),
+            Self::Zone => (
+                "zone",
+                None,
+                Kind::Name { bytes_max: 128 },
+                "The failure zone that this node is in, such as a data centre; `kunci cluster status` warns when \
+                 two voters share one",
+            ),
+            Self::Priority => (
+                "priority",
+                Some("0"),
+                Kind::Number { least: 0, most: 255 },
+                "Leadership moves to the healthy member with the largest",
+            ),
+            Self::PeerCa => (
+                "peer_ca",
+                None,
+                Kind::File,
+                "PEM file with the authority that signs the members' certificates; with --peer-cert and --peer-key \
+                 members talk TLS, and each checks the other's certificate",
+            ),
+            Self::PeerCert => (
+                "peer_cert",
+                None,
+                Kind::File,
+                "PEM file with this member's certificate, and those between it and the authority; node 3's is made \
+                 out to node-3.kunci",
+            ),
+            Self::PeerKey => ("peer_key", None, Kind::File, "PEM file with the key of that certificate"),
+            Self::WaitForCluster => (
+                "wait_for_cluster",
+                Some("false"),
+                Kind::Switch,
+                "With an empty data folder, wait for `kunci cluster init` or `kunci cluster join`, on loopback too; \
+                 without it a node that only its own machine can reach forms a cluster by itself",
+            ),
             Self::Insecure => (
                 "insecure",
-                "false",
+                Some("false"),
                 Kind::Switch,
                 "Allow addresses that other machines can reach, though anybody there may take and end every lock",
             ),
             Self::LogFormat => {
-                ("log_format", "text", FORMATS, "How log lines on standard error look: text or json")
+                ("log_format", Some("text"), FORMATS, "How log lines on standard error look: text or json")
             }
             Self::LogLevel => (
                 "log_level",
-                "info",
+                Some("info"),
                 Kind::Levels,
                 "error, warn, info, debug or trace, or directives such as info,kunci_server=debug",
             ),
             Self::HttpConnectionsMax => (
                 "http_connections_max",
-                "10000",
+                Some("10000"),
                 Kind::Number { least: 1, most: 1_000_000 },
                 "HTTP connections at once; more are told so and closed",
             ),
             Self::HttpHeadBytesMax => (
                 "http_head_bytes_max",
-                "16384",
+                Some("16384"),
                 Kind::Number { least: 8_192, most: 1 << 20 },
                 "Bytes of an HTTP request's line and headers",
             ),
             Self::HttpBodyBytesMax => (
                 "http_body_bytes_max",
-                "65536",
+                Some("65536"),
                 Kind::Number { least: 4_096, most: 1 << 20 },
                 "Bytes of an HTTP request's body; a request that renews many leases may have 1 MiB",
             ),
             Self::HttpHeadMsMax => (
                 "http_head_ms_max",
-                "10000",
+                Some("10000"),
                 MS,
                 "Milliseconds until an HTTP request's line and headers are there",
             ),
             Self::HttpBodyMsMax => {
-                ("http_body_ms_max", "10000", MS, "Milliseconds until an HTTP request's body is there")
+                ("http_body_ms_max", Some("10000"), MS, "Milliseconds until an HTTP request's body is there")
             }
             Self::HttpIdleMsMax => (
                 "http_idle_ms_max",
-                "90000",
+                Some("90000"),
                 MS,
                 "Milliseconds from one HTTP request to the next on a connection before it is closed",
             ),
             Self::HttpWriteMsMax => (
                 "http_write_ms_max",
-                "10000",
+                Some("10000"),
                 MS,
                 "Milliseconds that writing an HTTP answer may stand still before the connection is closed",
             ),

@@ -1,9 +1,9 @@
 //! The settings with their meaning.
 //!
-//! Owns: parsing and bounds of every value, and the rule that a door stays on loopback. Never: where a value was
-//! given; the layers know.
+//! Owns: parsing and bounds of every value, and the rules that a door stays on loopback and that TLS is whole or not
+//! there. Never: where a value was given; the layers know.
 
-use super::{ConfigError, Given, Kind, Layers, Setting};
+use super::{ConfigError, Given, Kind, Layers, Origin, Setting, address};
 use crate::http::HttpLimits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,8 +28,18 @@ pub struct Settings {
     pub http: SocketAddr,
     /// Where the native protocol will be served.
     pub native: SocketAddr,
-    /// Where the other members will connect to.
+    /// Where the other members connect to.
     pub peer: SocketAddr,
+    /// How others reach the doors, as far as somebody said.
+    pub advertised: Advertised,
+    /// The failure zone, when somebody named one: 1 to 128 bytes.
+    pub zone: Option<String>,
+    /// How much this node is preferred as leader; larger is more.
+    pub priority: u8,
+    /// What the members prove themselves to each other with; without it they talk in plain text.
+    pub peer_tls: Option<PeerFiles>,
+    /// An empty data folder waits to be told, on loopback too.
+    pub wait_for_cluster: bool,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Which log lines are written, as directives.
@@ -38,20 +48,54 @@ pub struct Settings {
     pub http_limits: HttpLimits,
 }
 
+/// How others reach a node's doors: `host:port` each, when that isn't where the door listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advertised {
+    /// The HTTP door.
+    pub http: Option<String>,
+    /// The native door.
+    pub native: Option<String>,
+    /// The door for the other members.
+    pub peer: Option<String>,
+}
+
+/// The PEM files of TLS between members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerFiles {
+    /// The authority that signs the members' certificates.
+    pub ca: PathBuf,
+    /// This member's certificate.
+    pub cert: PathBuf,
+    /// The key of that certificate.
+    pub key: PathBuf,
+}
+
 impl Settings {
-    /// Checks every value, and that no door is open to other machines unless `insecure` says so.
+    /// Checks every value, and that no door is open to other machines unless `insecure` says so or, for the other
+    /// members, TLS guards it.
     ///
     /// # Errors
     /// For the first value that can't be used.
     pub fn check(layers: &Layers) -> Result<Self, ConfigError> {
-        let switch = |setting| parse(layers, setting, |text| text.parse::<bool>().ok());
-        let may_be_reached = switch(Setting::Insecure)?;
-        let address = |setting| door(layers, setting, may_be_reached);
+        let may_be_reached = switch(layers, Setting::Insecure)?;
+        let peer_tls = peer_files(layers)?;
+        let address = |setting, may_be_reached| door(layers, setting, may_be_reached);
+        let advertised = |setting| optional(layers, setting, address::advertised);
         Ok(Self {
-            data: PathBuf::from(&layers.of(Setting::Data).text),
-            http: address(Setting::Http)?,
-            native: address(Setting::Native)?,
-            peer: address(Setting::Peer)?,
+            data: PathBuf::from(&given(layers, Setting::Data)?.text),
+            http: address(Setting::Http, may_be_reached)?,
+            native: address(Setting::Native, may_be_reached)?,
+            peer: address(Setting::Peer, may_be_reached || peer_tls.is_some())?,
+            advertised: Advertised {
+                http: advertised(Setting::AdvertiseHttp)?,
+                native: advertised(Setting::AdvertiseNative)?,
+                peer: advertised(Setting::AdvertisePeer)?,
+            },
+            zone: optional(layers, Setting::Zone, |text| name(Setting::Zone, text))?,
+            priority: number(layers, Setting::Priority)
+                .map(|number| u8::try_from(number).unwrap_or(u8::MAX))?,
+            peer_tls,
+            wait_for_cluster: switch(layers, Setting::WaitForCluster)?,
             log_format: parse(layers, Setting::LogFormat, |text| match text {
                 "text" => Some(LogFormat::Text),
                 "json" => Some(LogFormat::Json),
@@ -68,6 +112,25 @@ impl Settings {
     pub fn is_on_loopback(&self) -> bool {
         [self.http, self.native, self.peer].iter().all(|address| address.ip().is_loopback())
     }
+
+    /// How others reach the HTTP door, which listens on `http`.
+    pub fn reached_http(&self, http: SocketAddr) -> String {
+        reached(self.advertised.http.as_deref(), http)
+    }
+
+    /// How others reach the native door.
+    pub fn reached_native(&self) -> String {
+        reached(self.advertised.native.as_deref(), self.native)
+    }
+
+    /// How the other members reach the door for them, which listens on `peer`.
+    pub fn reached_peer(&self, peer: SocketAddr) -> String {
+        reached(self.advertised.peer.as_deref(), peer)
+    }
+}
+
+fn reached(advertised: Option<&str>, listening: SocketAddr) -> String {
+    advertised.map_or_else(|| address::by_default(listening), str::to_owned)
 }
 
 impl Kind {
@@ -75,7 +138,16 @@ impl Kind {
     pub fn expected(self) -> String {
         match self {
             Self::Folder => "the path of a folder".to_owned(),
+            Self::File => "the path of a file".to_owned(),
             Self::Address => "an IP address and a port, such as 127.0.0.1:7400 or [::1]:7400".to_owned(),
+            Self::Advertised => {
+                "the host and port by which others reach it, such as db1.example.org:7400 or \
+                [2001:db8::1]:7400; never 0.0.0.0, [::] or port 0"
+                    .to_owned()
+            }
+            Self::Name { bytes_max } => {
+                format!("1 to {bytes_max} bytes without control characters, and no white space at either end")
+            }
             Self::Switch => "true or false".to_owned(),
             Self::Word(words) => words.join(" or "),
             Self::Levels => {
@@ -95,21 +167,71 @@ fn bad(setting: Setting, given: &Given) -> ConfigError {
     }
 }
 
+/// A setting that has a default.
+fn given(layers: &Layers, setting: Setting) -> Result<&Given, ConfigError> {
+    layers.of(setting).ok_or_else(|| ConfigError::BadValue {
+        setting,
+        origin: Origin::Default,
+        found: "nothing".to_owned(),
+        expected: setting.kind().expected(),
+    })
+}
+
 fn parse<T>(
     layers: &Layers,
     setting: Setting,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, ConfigError> {
-    let given = layers.of(setting);
+    let given = given(layers, setting)?;
     given.text.to_str().and_then(parse).ok_or_else(|| bad(setting, given))
+}
+
+/// A setting that may be left out.
+fn optional<T>(
+    layers: &Layers,
+    setting: Setting,
+    parse_text: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, ConfigError> {
+    layers.of(setting).map(|_| parse(layers, setting, parse_text)).transpose()
+}
+
+fn switch(layers: &Layers, setting: Setting) -> Result<bool, ConfigError> {
+    parse(layers, setting, |text| text.parse().ok())
+}
+
+fn name(setting: Setting, text: &str) -> Option<String> {
+    let Kind::Name { bytes_max } = setting.kind() else { return None };
+    let is_name = (1..=bytes_max).contains(&text.len())
+        && !text.chars().any(char::is_control)
+        && !text.starts_with(char::is_whitespace)
+        && !text.ends_with(char::is_whitespace);
+    is_name.then(|| text.to_owned())
 }
 
 fn number(layers: &Layers, setting: Setting) -> Result<u64, ConfigError> {
     let in_bounds = |number: &u64| match setting.kind() {
         Kind::Number { least, most } => (least..=most).contains(number),
-        Kind::Folder | Kind::Address | Kind::Switch | Kind::Word(_) | Kind::Levels => false,
+        _ => false,
     };
     parse(layers, setting, |text| text.parse().ok().filter(in_bounds))
+}
+
+/// The three files of TLS between members: all of them or none.
+fn peer_files(layers: &Layers) -> Result<Option<PeerFiles>, ConfigError> {
+    const ALL: [Setting; 3] = [Setting::PeerCa, Setting::PeerCert, Setting::PeerKey];
+    let [ca, cert, key] = ALL.map(|setting| layers.of(setting));
+    match (ca, cert, key) {
+        (None, None, None) => Ok(None),
+        (Some(ca), Some(cert), Some(key)) => {
+            let path = |given: &Given| PathBuf::from(&given.text);
+            Ok(Some(PeerFiles { ca: path(ca), cert: path(cert), key: path(key) }))
+        }
+        _ => {
+            let (given, missing): (Vec<_>, Vec<_>) =
+                ALL.into_iter().partition(|setting| layers.of(*setting).is_some());
+            Err(ConfigError::HalfOfTls { given, missing })
+        }
+    }
 }
 
 fn http_limits(layers: &Layers) -> Result<HttpLimits, ConfigError> {
@@ -128,16 +250,11 @@ fn http_limits(layers: &Layers) -> Result<HttpLimits, ConfigError> {
 }
 
 fn door(layers: &Layers, setting: Setting, may_be_reached: bool) -> Result<SocketAddr, ConfigError> {
-    // Only this name, because it means the same on every machine; any other would be looked up once and go stale.
-    let parse_address = |text: &str| match text.strip_prefix("localhost:") {
-        Some(port) => port.parse().ok().map(|port| SocketAddr::from(([127, 0, 0, 1], port))),
-        None => text.parse().ok(),
-    };
-    let address: SocketAddr = parse(layers, setting, parse_address)?;
+    let address: SocketAddr = parse(layers, setting, address::listened)?;
     if address.ip().is_loopback() || may_be_reached {
         return Ok(address);
     }
-    let origin = layers.of(setting).origin.clone();
+    let origin = given(layers, setting)?.origin.clone();
     Err(ConfigError::NotLoopback { setting, origin, address: address.to_string() })
 }
 
@@ -197,9 +314,56 @@ mod tests {
     }
 
     #[test]
-    fn localhost_is_the_only_name_that_is_an_address() {
-        let http = |text| Settings::check(&flags(&[(Setting::Http, text)])).map(|settings| settings.http);
-        assert_eq!(http("localhost:80").unwrap().to_string(), "127.0.0.1:80");
-        assert!(http("example.org:80").is_err());
+    fn tls_between_members_is_three_files_or_none() {
+        let said = words(&[(Setting::PeerCa, "ca.pem"), (Setting::PeerKey, "key.pem")]);
+        assert_eq!(
+            said,
+            "--peer-ca and --peer-key are given without --peer-cert: TLS between members needs all three of \
+             --peer-ca, --peer-cert and --peer-key; give what is missing, or none of them"
+        );
+
+        let all =
+            [(Setting::PeerCa, "ca.pem"), (Setting::PeerCert, "cert.pem"), (Setting::PeerKey, "key.pem")];
+        let settings = Settings::check(&flags(&all)).unwrap();
+        assert_eq!(settings.peer_tls.unwrap().cert, PathBuf::from("cert.pem"));
+        assert_eq!(Settings::check(&flags(&[])).unwrap().peer_tls, None);
+    }
+
+    #[test]
+    fn with_tls_the_members_may_meet_across_machines_without_insecure() {
+        let plain = words(&[(Setting::Peer, "0.0.0.0:7402")]);
+        assert!(plain.contains("--peer-ca, --peer-cert and --peer-key"), "{plain}");
+
+        let tls = [
+            (Setting::Peer, "0.0.0.0:7402"),
+            (Setting::PeerCa, "ca.pem"),
+            (Setting::PeerCert, "cert.pem"),
+            (Setting::PeerKey, "key.pem"),
+        ];
+        assert!(Settings::check(&flags(&tls)).is_ok());
+        let and_http = [&tls[..], &[(Setting::Http, "0.0.0.0:7400")]].concat();
+        assert!(words(&and_http).starts_with("--http: "), "TLS between members guards no other door");
+    }
+
+    #[test]
+    fn a_zone_is_a_short_name() {
+        let zone =
+            |text: &str| Settings::check(&flags(&[(Setting::Zone, text)])).map(|settings| settings.zone);
+        assert_eq!(zone("eu-1 rack b").unwrap().as_deref(), Some("eu-1 rack b"));
+        assert_eq!(zone(&"z".repeat(128)).unwrap().unwrap().len(), 128);
+        for text in ["", " a", "a ", "a\nb", &"z".repeat(129)] {
+            assert!(zone(text).unwrap_err().to_string().contains("1 to 128 bytes"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn others_are_told_what_was_said_or_where_the_door_listens() {
+        let settings = Settings::check(&flags(&[(Setting::AdvertiseHttp, "db1:80")])).unwrap();
+        let listening = SocketAddr::from(([127, 0, 0, 1], 9));
+
+        assert_eq!(settings.reached_http(listening), "db1:80");
+        assert_eq!(settings.reached_peer(listening), "127.0.0.1:9");
+        assert_eq!(settings.reached_native(), "127.0.0.1:7401");
+        assert!(words(&[(Setting::AdvertisePeer, "0.0.0.0:7402")]).contains("never 0.0.0.0"));
     }
 }

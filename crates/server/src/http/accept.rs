@@ -3,9 +3,9 @@
 //! Owns: how many there are, what happens beyond that, and that running out of descriptors neither spins nor
 //! parks the door. Never: looks at a request.
 
-use super::connection;
-use super::door::Door;
+use super::front::Front;
 use super::routes::router;
+use super::{calls, connection};
 use kunci_api::{Code, Problem};
 use std::io;
 use std::sync::Arc;
@@ -27,15 +27,16 @@ const REFUSALS_AT_A_TIME: usize = 64;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(1);
 
 /// Takes connections until the door's stop, then waits for those that are open, for a bounded time.
-pub(super) async fn run(listener: TcpListener, door: Door) {
+pub(super) async fn run(listener: TcpListener, front: Front) {
     let tasks = TaskTracker::new();
     let cut = CancellationToken::new();
-    let routes = router(door.clone());
+    let routes = router(front.clone());
+    tasks.spawn(calls::run(front.clone(), routes.clone(), cut.clone()));
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
     let mut failing = Failing::default();
     loop {
         let accepted = tokio::select! {
-            () = door.stop.cancelled() => break,
+            () = front.stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -48,8 +49,8 @@ pub(super) async fn run(listener: TcpListener, door: Door) {
                 continue;
             }
         };
-        if let Ok(permit) = Arc::clone(&door.connections).try_acquire_owned() {
-            let (served, cut) = (connection::serve(stream, door.clone(), routes.clone()), cut.clone());
+        if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
+            let (served, cut) = (connection::serve(stream, front.clone(), routes.clone()), cut.clone());
             tasks.spawn(async move {
                 let _permit = permit;
                 tokio::select! {
@@ -58,7 +59,7 @@ pub(super) async fn run(listener: TcpListener, door: Door) {
                 }
             });
         } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-            let text = too_many(&door);
+            let text = too_many(&front);
             tasks.spawn(async move {
                 let _permit = permit;
                 drop(timeout(REFUSAL_WITHIN, refuse(stream, &text)).await);
@@ -67,11 +68,12 @@ pub(super) async fn run(listener: TcpListener, door: Door) {
     }
     drop(listener);
     tasks.close();
-    if timeout(door.limits.drain_within, tasks.wait()).await.is_err() {
+    if timeout(front.limits.drain_within, tasks.wait()).await.is_err() {
         tracing::info!(open = tasks.len(), "the stop doesn't wait longer for open HTTP connections");
         cut.cancel();
         tasks.wait().await;
     }
+    front.link.close().await;
 }
 
 /// Whether only the connection that was about to be taken is lost.
@@ -101,19 +103,18 @@ impl Failing {
 }
 
 /// The answer for a connection too many, before any request was read.
-fn too_many(door: &Door) -> Vec<u8> {
-    let max = door.limits.connections_max;
-    let refused = door
-        .service
-        .refuse(Problem::new(Code::Overloaded, format!("this node has its {max} connections open")));
+fn too_many(front: &Front) -> Vec<u8> {
+    let max = front.limits.connections_max;
+    let detail = format!("this node has its {max} connections open");
+    let refused = front.refuse(Problem::new(Code::Overloaded, detail)).into_refused();
     let body = serde_json::to_string(&refused.problem).unwrap_or_default();
+    let cluster = front.service.get().map(|service| format!("kunci-cluster: {}\r\n", service.cluster_id()));
     format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nretry-after: 1\r\nkunci-position: {}\r\nkunci-cluster: {}\r\n\
-         connection: close\r\n\r\n{body}",
+         content-length: {}\r\nretry-after: 1\r\nkunci-position: {}\r\n{}connection: close\r\n\r\n{body}",
         body.len(),
         refused.position,
-        door.service.cluster_id(),
+        cluster.unwrap_or_default(),
     )
     .into_bytes()
 }

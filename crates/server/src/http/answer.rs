@@ -25,6 +25,12 @@ pub(super) type Answer = Result<Response, Failure>;
 #[derive(Debug)]
 pub(super) struct Failure(Box<Refused>);
 
+impl Failure {
+    pub(super) fn into_refused(self) -> Refused {
+        *self.0
+    }
+}
+
 impl From<Box<Refused>> for Failure {
     fn from(refused: Box<Refused>) -> Self {
         Self(refused)
@@ -37,6 +43,7 @@ impl IntoResponse for Failure {
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, position, &problem).into_response();
         response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
+        response.extensions_mut().insert(problem.code);
         if let Some(ms) = problem.retry_after_ms {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
         }
@@ -113,7 +120,7 @@ mod tests {
 
     async fn granted(service: &Service, name: &str) -> Response {
         let asked = parse::<kunci_api::AcquireRequest>(br#"{"clientId":"a"}"#).unwrap().read().unwrap();
-        let mut call = service.acquire(resource(name).unwrap(), asked).await.unwrap();
+        let mut call = service.acquire(resource(name).unwrap(), asked, None).await.unwrap();
         let Stamped { body, position } = call.answer(Duration::from_secs(5)).await.unwrap();
         let AcquireAnswer::Granted(body) = body else { panic!("not granted") };
         grant(Stamped { body, position }, call)

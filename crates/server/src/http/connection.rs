@@ -2,17 +2,19 @@
 //!
 //! Owns: its socket options, its protocol limits, and the headers that every answer has. Never: a path.
 
-use super::door::{Door, Gone};
+use super::door::Gone;
+use super::front::Front;
 use super::socket::{Phase, Socket, closed_by_peer};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use http::{HeaderName, HeaderValue, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kunci_replica::Lead;
 use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -25,7 +27,9 @@ use tower::ServiceExt as _;
 /// `Kunci-Position`: where an answer stands in the order that histories are checked against.
 pub(super) const POSITION: HeaderName = HeaderName::from_static("kunci-position");
 /// `Kunci-Cluster`: the cluster that answered.
-const CLUSTER: HeaderName = HeaderName::from_static("kunci-cluster");
+pub(super) const CLUSTER: HeaderName = HeaderName::from_static("kunci-cluster");
+/// `Kunci-Leader`: `host:port` of the HTTP door of the member that leads, when one is known.
+pub(super) const LEADER: HeaderName = HeaderName::from_static("kunci-leader");
 
 /// A silent peer is asked after this time whether it is there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
@@ -37,7 +41,7 @@ const KEEPALIVE_TIMES: u32 = 3;
 const UNACKNOWLEDGED_MS: u32 = 20_000;
 
 /// Serves a connection to its end.
-pub(super) async fn serve(stream: TcpStream, door: Door, routes: Router) {
+pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
     if let Err(error) = set_options(&stream) {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
@@ -48,15 +52,15 @@ pub(super) async fn serve(stream: TcpStream, door: Door, routes: Router) {
     let service = service_fn(|request: Request<Incoming>| {
         phase.begin_request();
         let guard = Serving(Arc::clone(&phase));
-        answer(request, door.clone(), routes.clone(), gone.clone(), guard)
+        answer(request, front.clone(), routes.clone(), gone.clone(), guard)
     });
-    let socket = Socket::new(Arc::clone(&stream), Arc::clone(&phase), &door.limits);
+    let socket = Socket::new(Arc::clone(&stream), Arc::clone(&phase), &front.limits);
     let connection = http1::Builder::new()
         // The socket has the times, which know an idle connection from half a head.
         .header_read_timeout(None)
-        .max_headers(door.limits.headers_max)
-        .max_header_size(door.limits.head_bytes_max)
-        .max_buf_size(door.limits.head_bytes_max.max(16 << 10))
+        .max_headers(front.limits.headers_max)
+        .max_header_size(front.limits.head_bytes_max)
+        .max_buf_size(front.limits.head_bytes_max.max(16 << 10))
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);
     let mut watching = pin!(closed_by_peer(&stream));
@@ -73,7 +77,7 @@ pub(super) async fn serve(stream: TcpStream, door: Door, routes: Router) {
                 is_watching = false;
                 gone.0.cancel();
             }
-            () = door.stop.cancelled(), if !is_stopping => {
+            () = front.stop.cancelled(), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -93,7 +97,7 @@ fn set_options(stream: &TcpStream) -> std::io::Result<()> {
 
 async fn answer(
     request: Request<Incoming>,
-    door: Door,
+    front: Front,
     routes: Router,
     gone: Gone,
     guard: Serving,
@@ -101,16 +105,34 @@ async fn answer(
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(gone);
     let Ok(mut response) = routes.oneshot(request).await;
-    door.count_answer(response.status());
+    front.count_answer(response.status());
+    complete(&front, &mut response);
+    Ok(response.map(|body| Served { body, _guard: guard }))
+}
+
+/// Adds the headers that every answer has, where the answer of another member hasn't brought them.
+pub(super) fn complete(front: &Front, response: &mut Response) {
     let headers = response.headers_mut();
     if !headers.contains_key(POSITION) {
-        let at = door.service.position().to_string();
-        headers.extend(HeaderValue::try_from(at).ok().map(|at| (POSITION, at)));
+        add(headers, POSITION, front.position().to_string());
     }
-    let cluster = HeaderValue::try_from(door.service.cluster_id().to_string()).ok();
-    headers.extend(cluster.map(|cluster| (CLUSTER, cluster)));
+    if let Some(service) = front.service.get() {
+        if !headers.contains_key(CLUSTER) {
+            add(headers, CLUSTER, service.cluster_id().to_string());
+        }
+        if !headers.contains_key(LEADER) {
+            match service.lead() {
+                Lead::Here => add(headers, LEADER, front.me.http.clone()),
+                Lead::At { http, .. } => add(headers, LEADER, http),
+                Lead::Nobody { .. } => {}
+            }
+        }
+    }
     headers.entry(http::header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    Ok(response.map(|body| Served { body, _guard: guard }))
+}
+
+fn add(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    headers.extend(HeaderValue::try_from(value).ok().map(|value| (name, value)));
 }
 
 /// Marks the connection as serving a request until it is dropped.

@@ -9,7 +9,7 @@ use super::door::{Door, Gone};
 use super::query::{number, parameters};
 use crate::service::{Stamped, event_body};
 use axum::body::{Body, Bytes};
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use futures::stream::unfold;
@@ -47,7 +47,7 @@ const EVENTS_PER_CHUNK: usize = 256;
     )
 )]
 pub(super) async fn events(
-    State(door): State<Door>,
+    door: Door,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     gone: Gone,

@@ -3,8 +3,10 @@
 //! Owns: the resource in the path, the body's type, size and time. Never: a field of a body.
 
 use super::answer::Failure;
-use super::door::{Door, Gone};
+use super::door::Gone;
+use super::front::Front;
 use super::query::decode;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
@@ -12,30 +14,31 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kunci_api::{Code, Invalid, Problem, parse, resource};
 use kunci_types::ResourceName;
 use serde::de::DeserializeOwned;
+use std::convert::Infallible;
 use tokio::time::timeout;
 
 /// The resource that the path names: its second segment, percent-encoded.
 pub(super) struct Resource(pub(super) ResourceName);
 
-impl FromRequestParts<Door> for Resource {
+impl FromRequestParts<Front> for Resource {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, front: &Front) -> Result<Self, Failure> {
         let segment = parts.uri.path().split('/').nth(2).unwrap_or_default();
         let name = decode("resource", segment).and_then(|text| resource(&text));
-        Ok(Self(name.map_err(|invalid| door.service.refuse(invalid))?))
+        Ok(Self(name.map_err(|invalid| front.refuse(invalid))?))
     }
 }
 
-impl FromRequestParts<Door> for Gone {
-    type Rejection = Failure;
+impl<S: Sync> FromRequestParts<S> for Gone {
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_default())
     }
 }
 
-impl Door {
+impl Front {
     /// Reads a JSON body of at most the usual size.
     pub(super) async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
         self.json_up_to(request, self.limits.body_bytes_max).await
@@ -48,36 +51,36 @@ impl Door {
         bytes_max: usize,
     ) -> Result<T, Failure> {
         let (parts, body) = request.into_parts();
-        let refuse = |problem: Problem| Failure::from(self.service.refuse(problem));
+        let bytes = self.read(&parts, body, bytes_max).await?;
+        if !bytes.is_empty() {
+            undeclared(&parts).map_or(Ok(()), |problem| Err(self.refuse(problem)))?;
+        }
+        parse(&bytes).map_err(|invalid: Invalid| self.refuse(invalid))
+    }
+
+    /// Reads a body of at most `bytes_max`, within its time.
+    pub(super) async fn read(&self, parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
         let too_large = || {
-            Problem::new(Code::TooLarge, format!("the body is too large: expected at most {bytes_max} bytes"))
+            let detail = format!("the body is too large: expected at most {bytes_max} bytes");
+            self.refuse(Problem::new(Code::TooLarge, detail))
         };
         let declared = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         if declared
             .and_then(|length| length.parse().ok())
             .is_some_and(|length: u64| length > bytes_max as u64)
         {
-            return Err(refuse(too_large()));
+            return Err(too_large());
         }
         let within = self.limits.body_within;
-        let read = timeout(within, Limited::new(body, bytes_max).collect()).await;
-        let read = read.map_err(|_| {
-            refuse(Problem::new(
-                Code::TooSlow,
-                format!("the body didn't arrive within {} ms", within.as_millis()),
-            ))
-        })?;
-        let bytes = read.map_err(|error| {
-            refuse(match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => too_large(),
-                None => Problem::new(Code::Invalid, "the body broke off"),
-            })
-        })?;
-        let bytes = bytes.to_bytes();
-        if !bytes.is_empty() {
-            undeclared(&parts).map_or(Ok(()), |problem| Err(refuse(problem)))?;
+        match timeout(within, Limited::new(body, bytes_max).collect()).await {
+            Ok(Ok(read)) => Ok(read.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(self.refuse(Problem::new(Code::Invalid, "the body broke off"))),
+            Err(_) => {
+                let detail = format!("the body didn't arrive within {} ms", within.as_millis());
+                Err(self.refuse(Problem::new(Code::TooSlow, detail)))
+            }
         }
-        parse(&bytes).map_err(|invalid: Invalid| refuse(invalid.into()))
     }
 }
 

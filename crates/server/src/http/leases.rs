@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, ok};
 use super::door::Door;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use kunci_api::{
     Code, FencingRejectionBody, FencingRejectionRequest, LEASES_MAX, Problem, RenewManyBody, RenewManyRequest,
 };
@@ -18,7 +18,7 @@ use kunci_api::{
         (status = "default", description = "Refused as a whole: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn renew_many(State(door): State<Door>, request: Request) -> Answer {
+pub(super) async fn renew_many(door: Door, request: Request) -> Answer {
     let body: RenewManyRequest = door.json_up_to(request, door.limits.renew_many_bytes_max).await?;
     if body.count() > LEASES_MAX {
         let detail = format!("there are {} leases: expected at most {LEASES_MAX}", body.count());
@@ -37,7 +37,7 @@ pub(super) async fn renew_many(State(door): State<Door>, request: Request) -> An
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn report_fencing_rejection(State(door): State<Door>, request: Request) -> Answer {
+pub(super) async fn report_fencing_rejection(door: Door, request: Request) -> Answer {
     let body: FencingRejectionRequest = door.json(request).await?;
     let rejection = body.read().map_err(|invalid| door.service.refuse(invalid))?;
     ok(Ok(door.service.report_fencing_rejection(&rejection)))

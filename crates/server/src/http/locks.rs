@@ -1,11 +1,12 @@
 //! The calls about one lock, and lists of locks.
 
 use super::answer::{Answer, answer, grant, ok};
+use super::calls::PassedOn;
 use super::door::{Door, Gone};
 use super::input::Resource;
 use super::query::{number, parameters};
 use crate::service::{AcquireAnswer, Stamped};
-use axum::extract::{RawQuery, Request, State};
+use axum::extract::{RawQuery, Request};
 use http::StatusCode;
 use kunci_api::{
     AcquireRequest, CancelBody, CancelRequest, Code, ForceReleaseBody, ForceReleaseRequest, GrantBody,
@@ -35,18 +36,19 @@ const PAGE_MAX: u64 = 1_000;
     )
 )]
 pub(super) async fn acquire(
-    State(door): State<Door>,
+    door: Door,
     Resource(resource): Resource,
     gone: Gone,
     request: Request,
 ) -> Answer {
+    let drawn = request.extensions().get().and_then(PassedOn::request_id);
     let body: AcquireRequest = door.json(request).await?;
     let asked = body.read().map_err(|invalid| door.service.refuse(invalid))?;
     if gone.0.is_cancelled() {
         let detail = "the peer closed the connection before its request was served; nothing was proposed";
         return Err(door.service.refuse(Problem::new(Code::Overloaded, detail)).into());
     }
-    let mut call = door.service.acquire(resource, asked).await?;
+    let mut call = door.service.acquire(resource, asked, drawn).await?;
     let answered = tokio::select! {
         biased;
         // Nobody waits for the answer any more: the call is dropped, which detaches its waiter.
@@ -73,7 +75,7 @@ pub(super) async fn acquire(
     )
 )]
 pub(super) async fn renew(
-    State(door): State<Door>,
+    door: Door,
     Resource(resource): Resource,
     request: Request,
 ) -> Answer {
@@ -94,7 +96,7 @@ pub(super) async fn renew(
     )
 )]
 pub(super) async fn release(
-    State(door): State<Door>,
+    door: Door,
     Resource(resource): Resource,
     request: Request,
 ) -> Answer {
@@ -114,8 +116,8 @@ pub(super) async fn release(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn delete(state: State<Door>, resource: Resource, request: Request) -> Answer {
-    release(state, resource, request).await
+pub(super) async fn delete(door: Door, resource: Resource, request: Request) -> Answer {
+    release(door, resource, request).await
 }
 
 /// Leave the queue, or make sure that a request never enters it.
@@ -132,7 +134,7 @@ pub(super) async fn delete(state: State<Door>, resource: Resource, request: Requ
     )
 )]
 pub(super) async fn cancel(
-    State(door): State<Door>,
+    door: Door,
     Resource(resource): Resource,
     request: Request,
 ) -> Answer {
@@ -157,7 +159,7 @@ pub(super) async fn cancel(
     )
 )]
 pub(super) async fn force_release(
-    State(door): State<Door>,
+    door: Door,
     Resource(resource): Resource,
     request: Request,
 ) -> Answer {
@@ -175,7 +177,7 @@ pub(super) async fn force_release(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn status(State(door): State<Door>, Resource(resource): Resource) -> Answer {
+pub(super) async fn status(door: Door, Resource(resource): Resource) -> Answer {
     ok(door.service.status(resource).await)
 }
 
@@ -188,7 +190,7 @@ pub(super) async fn status(State(door): State<Door>, Resource(resource): Resourc
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn queue(State(door): State<Door>, Resource(resource): Resource) -> Answer {
+pub(super) async fn queue(door: Door, Resource(resource): Resource) -> Answer {
     ok(door.service.queue(resource).await)
 }
 
@@ -201,7 +203,7 @@ pub(super) async fn queue(State(door): State<Door>, Resource(resource): Resource
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn history(State(door): State<Door>, Resource(resource): Resource) -> Answer {
+pub(super) async fn history(door: Door, Resource(resource): Resource) -> Answer {
     ok(door.service.history(resource).await)
 }
 
@@ -218,7 +220,7 @@ pub(super) async fn history(State(door): State<Door>, Resource(resource): Resour
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn list(State(door): State<Door>, RawQuery(query): RawQuery) -> Answer {
+pub(super) async fn list(door: Door, RawQuery(query): RawQuery) -> Answer {
     let read = parameters(query.as_deref(), ["prefix", "after", "limit"]);
     let [prefix, after, limit] = read.map_err(|invalid| door.service.refuse(invalid))?;
     let limit = page(limit.as_deref()).map_err(|invalid| door.service.refuse(invalid))?;
@@ -234,7 +236,7 @@ pub(super) async fn list(State(door): State<Door>, RawQuery(query): RawQuery) ->
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn hot(State(door): State<Door>, RawQuery(query): RawQuery) -> Answer {
+pub(super) async fn hot(door: Door, RawQuery(query): RawQuery) -> Answer {
     let read = parameters(query.as_deref(), ["limit"]);
     let [limit] = read.map_err(|invalid| door.service.refuse(invalid))?;
     let limit = page(limit.as_deref()).map_err(|invalid| door.service.refuse(invalid))?;

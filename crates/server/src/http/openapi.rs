@@ -1,6 +1,6 @@
 //! The OpenAPI document: made from the handlers and bodies themselves.
 
-use super::{cluster, events, health, leases, locks, metrics, policy};
+use super::{cluster, events, health, init, leases, locks, metrics, policy};
 use http::HeaderName;
 use http::header::CONTENT_TYPE;
 use std::sync::LazyLock;
@@ -30,6 +30,11 @@ use utoipa::OpenApi;
         policy::policy,
         policy::change_policy,
         cluster::cluster,
+        init::init,
+        cluster::add,
+        cluster::replace,
+        cluster::remove,
+        cluster::transfer,
         health::livez,
         health::readyz,
         metrics::metrics,

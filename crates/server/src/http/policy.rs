@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, ok};
 use super::door::Door;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use kunci_api::{PolicyAnswer, PolicyChangeRequest, Problem};
 
 /// The limits in force.
@@ -13,7 +13,7 @@ use kunci_api::{PolicyAnswer, PolicyChangeRequest, Problem};
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn policy(State(door): State<Door>) -> Answer {
+pub(super) async fn policy(door: Door) -> Answer {
     ok(door.service.policy().await)
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn policy(State(door): State<Door>) -> Answer {
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn change_policy(State(door): State<Door>, request: Request) -> Answer {
+pub(super) async fn change_policy(door: Door, request: Request) -> Answer {
     let change: PolicyChangeRequest = door.json(request).await?;
     ok(door.service.change_policy(&change).await)
 }

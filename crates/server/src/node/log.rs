@@ -4,8 +4,9 @@ use crate::config::LogFormat;
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
-/// Libraries that speak of every step at `info`. A person who wants that names them in the directives.
-const QUIET: &str = "openraft=warn,raft_log=warn,chunked_wal=warn";
+/// Libraries that speak of every step at `info`, and the consensus library at `warn` of each heartbeat that a member
+/// which is down doesn't get: twenty lines a second. A person who wants that names them in the directives.
+const QUIET: &str = "openraft=error,raft_log=warn,chunked_wal=warn";
 
 /// From now on events are written. Once a process; later calls change nothing.
 pub(super) fn begin(format: LogFormat, levels: &str) {

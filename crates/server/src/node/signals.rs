@@ -22,6 +22,14 @@ impl Signals {
             _ = self.int.recv() => SignalKind::interrupt().as_raw_value(),
         }
     }
+
+    /// Does `work`, unless a signal comes first; its number then.
+    pub(super) async fn or_else<T>(&mut self, work: impl Future<Output = T>) -> Result<T, i32> {
+        tokio::select! {
+            done = work => Ok(done),
+            signal = self.next() => Err(signal),
+        }
+    }
 }
 
 /// What people call it.

@@ -26,11 +26,17 @@ pub enum AcquireAnswer {
 }
 
 impl Service {
-    /// Opens a call: proposes the acquire and stands by for its answer.
+    /// Opens a call: proposes the acquire and stands by for its answer. An acquire without a request id gets
+    /// `drawn_id`, when another node has drawn one for it, or one that is drawn here.
     ///
     /// # Errors
     /// When nothing was proposed.
-    pub async fn acquire(&self, resource: ResourceName, asked: Asked) -> Result<OpenCall, Box<Refused>> {
+    pub async fn acquire(
+        &self,
+        resource: ResourceName,
+        asked: Asked,
+        drawn_id: Option<RequestId>,
+    ) -> Result<OpenCall, Box<Refused>> {
         let Asked { owner, request_id, ttl, wait, lock_delay, metadata } = asked;
         let drawn = draw::draw().map_err(|error| {
             tracing::error!(%error, "the system gives no randomness for a lease id");
@@ -41,7 +47,7 @@ impl Service {
         })?;
         let request_id_from =
             if request_id.is_some() { RequestIdFrom::Client } else { RequestIdFrom::Server };
-        let request_id = request_id.unwrap_or(drawn.request_id);
+        let request_id = request_id.or(drawn_id).unwrap_or(drawn.request_id);
         let acquire = Acquire {
             resource,
             caller: Caller::Unproven(owner.clone()),

@@ -16,19 +16,29 @@ pub(super) struct Drawn {
     pub(super) request_id: RequestId,
 }
 
+/// Draws a request id.
+///
+/// # Errors
+/// When the system gives no randomness.
+pub(crate) fn draw_request_id() -> Result<RequestId, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    // 22 characters of ASCII break no rule of request ids.
+    Ok(RequestId::from_log(&URL_SAFE_NO_PAD.encode(bytes)))
+}
+
 /// Draws all three at once.
 ///
 /// # Errors
 /// When the system gives no randomness.
 pub(super) fn draw() -> Result<Drawn, getrandom::Error> {
-    let (mut lease_id, mut attempt, mut request_id) = ([0; 16], [0; 8], [0; 16]);
-    for bytes in [&mut lease_id[..], &mut attempt[..], &mut request_id[..]] {
+    let (mut lease_id, mut attempt) = ([0; 16], [0; 8]);
+    for bytes in [&mut lease_id[..], &mut attempt[..]] {
         getrandom::fill(bytes)?;
     }
     Ok(Drawn {
         lease_id: LeaseId::from_bytes(lease_id),
         attempt: Attempt::new(u64::from_ne_bytes(attempt)),
-        // 22 characters of ASCII break no rule of request ids.
-        request_id: RequestId::from_log(&URL_SAFE_NO_PAD.encode(request_id)),
+        request_id: draw_request_id()?,
     })
 }

@@ -28,6 +28,7 @@ pub(super) fn undecided(refusal: Refusal) -> Problem {
         Refusal::NoLeader => Code::NoLeader,
         Refusal::NoQuorum => Code::NoQuorum,
         Refusal::Overloaded => Code::Overloaded,
+        Refusal::StorageLow => Code::StorageLow,
         Refusal::NotEnabled => Code::NotEnabled,
         Refusal::OutcomeUnknown => Code::OutcomeUnknown,
     };

@@ -3,8 +3,11 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test helper fails by panicking")]
 
-use kunci_replica::{Member, Replica, ReplicaConfig};
-use kunci_server::http::{HttpLimits, serve};
+pub(crate) mod cluster;
+pub(crate) mod wire;
+
+use kunci_replica::{Member, PeerDoor, Replica, ReplicaConfig};
+use kunci_server::http::{HttpDoor, HttpLimits};
 use kunci_server::service::Service;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use wire::Wire;
 
 /// Nothing in these tests takes this long.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -25,7 +29,43 @@ pub(crate) struct Node {
     pub(crate) replica: Replica,
     pub(crate) stop: CancellationToken,
     pub(crate) door: JoinHandle<()>,
+    pub(crate) http: HttpDoor,
+    pub(crate) wire: Wire,
     data: TempDir,
+}
+
+/// A node whose doors are open, and that belongs to no cluster yet.
+pub(crate) struct Opening {
+    pub(crate) address: SocketAddr,
+    pub(crate) me: Member,
+    pub(crate) http: HttpDoor,
+    pub(crate) peers: PeerDoor,
+    pub(crate) stop: CancellationToken,
+    pub(crate) door: JoinHandle<()>,
+    pub(crate) wire: Wire,
+    pub(crate) data: TempDir,
+}
+
+impl Opening {
+    pub(crate) async fn new(data: TempDir, limits: HttpLimits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let wire = Wire::default();
+        let (peers, peer) = wire.door().await;
+        let me = Member { http: address.to_string(), peer: peer.to_string(), ..Member::default() };
+        let (http, stop) = (HttpDoor::new(limits, me.clone()), CancellationToken::new());
+        let door = tokio::spawn(http.clone().serve(listener, stop.clone()));
+        Self { address, me, http, peers, stop, door, wire, data }
+    }
+
+    /// One call on a connection of its own.
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> Reply {
+        connect(self.address).await.call(method, path, body).await
+    }
+}
+
+pub(crate) async fn connect(address: SocketAddr) -> Connection {
+    Connection { stream: TcpStream::connect(address).await.unwrap(), unread: Vec::new() }
 }
 
 impl Node {
@@ -37,18 +77,23 @@ impl Node {
         Self::start_in(tempfile::tempdir().unwrap(), limits).await
     }
 
+    /// The node that lives in the folder, or the only one of a new cluster.
     async fn start_in(data: TempDir, limits: HttpLimits) -> Self {
-        let replica = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await.unwrap();
+        let opening = Opening::new(data, limits).await;
+        let config = ReplicaConfig::new(opening.data.path(), opening.me.clone());
+        let replica = if Replica::has_identity(opening.data.path()) {
+            Replica::open(config, opening.peers).await.unwrap()
+        } else {
+            Replica::form(config, opening.peers, None).await.unwrap()
+        };
         assert!(replica.serving(SOON).await, "the replica doesn't serve");
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        let door = tokio::spawn(serve(listener, Service::new(replica.clone()), limits, stop.clone()));
-        Self { address, replica, stop, door, data }
+        opening.http.enter(Service::new(replica.clone()));
+        let Opening { address, http, stop, door, wire, data, .. } = opening;
+        Self { address, replica, http, stop, door, wire, data }
     }
 
     pub(crate) async fn connect(&self) -> Connection {
-        Connection { stream: TcpStream::connect(self.address).await.unwrap(), unread: Vec::new() }
+        connect(self.address).await
     }
 
     /// One call on a connection of its own.

@@ -1,0 +1,189 @@
+//! Putting a replica together: as a node that lived before, as the first of a new cluster, or as an invited one.
+//!
+//! Owns: the order of it. Never: starts a node as new beside data of an old one (see `data_folder`).
+
+use crate::batcher::Batcher;
+use crate::config::{OpenError, ReplicaConfig};
+use crate::data_folder::{ClusterId, DataFolder, Expected, Stores};
+use crate::disk::Disk;
+use crate::lead::{Lead, NoLead};
+use crate::leader;
+use crate::log_store::LogOptions;
+use crate::members;
+use crate::replica::{Raft, Replica};
+use crate::seat::Seat;
+use crate::state_machine::StateMachine;
+use crate::term::Term;
+use crate::transport::{Asks, Host, Invited, Me, PeerDoor, PeerNetworks, Roster, dispatch};
+use crate::vitals::{self, Vitals};
+use kunci_types::Revision;
+use openraft::SnapshotPolicy;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The node that founds a cluster. Those that join get larger ids.
+const FOUNDER: u64 = 1;
+/// Connections of other members that wait to be served, and those for calls that wait to be taken.
+const INCOMING_MAX: usize = 64;
+
+impl Replica {
+    /// Whether a node lives in the folder already.
+    pub fn has_identity(data: &Path) -> bool {
+        data.join("identity").exists()
+    }
+
+    /// Starts the node that lives in the data folder.
+    ///
+    /// # Errors
+    /// In plain words, when there is none, or the folder can't be used as it is.
+    pub async fn open(config: ReplicaConfig, door: PeerDoor) -> Result<Self, OpenError> {
+        let folder = DataFolder::open_existing(&config.data)?;
+        start(config, door, folder).await
+    }
+
+    /// Forms a new cluster, whose tokens are all larger than `token_floor`, with this node as its only member.
+    ///
+    /// # Errors
+    /// When a node lives in the folder already, or the folder can't be used as it is.
+    pub async fn form(
+        config: ReplicaConfig,
+        door: PeerDoor,
+        token_floor: Option<Revision>,
+    ) -> Result<Self, OpenError> {
+        let expected = Expected { node_id: Some(FOUNDER), cluster_id: None, token_floor };
+        let folder = new_folder(&config.data, expected)?;
+        start(config, door, folder).await
+    }
+
+    /// Takes up an invitation into a cluster, as a learner with an empty log.
+    ///
+    /// # Errors
+    /// When a node lives in the folder already, or the folder can't be used as it is.
+    pub async fn join(config: ReplicaConfig, door: PeerDoor, invited: Invited) -> Result<Self, OpenError> {
+        let (node_id, cluster_id) = (Some(invited.node_id), Some(invited.cluster_id));
+        let folder = new_folder(&config.data, Expected { node_id, cluster_id, token_floor: None })?;
+        let replica = start(config, door, folder).await?;
+        invited.accept();
+        Ok(replica)
+    }
+}
+
+fn new_folder(data: &Path, expected: Expected) -> Result<DataFolder, OpenError> {
+    if Replica::has_identity(data) {
+        let folder = DataFolder::open_existing(data)?;
+        let identity = folder.identity();
+        return Err(OpenError::Occupied {
+            folder: data.to_owned(),
+            node_id: identity.node_id,
+            cluster_id: identity.cluster_id,
+        });
+    }
+    Ok(DataFolder::open(data, expected)?)
+}
+
+async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Result<Replica, OpenError> {
+    let identity = *folder.identity();
+    let Stores { log, snapshots } = folder.open_stores(&LogOptions::default())?;
+    let disk = Disk::new(config.data.clone(), log.syncs());
+    let state_machine = StateMachine::open(snapshots.clone()).map_err(OpenError::State)?;
+    let machine = state_machine.machine();
+    let settings = settings(&config, &identity.cluster_id).map_err(OpenError::Start)?;
+
+    let me = Me { cluster_id: identity.cluster_id, node_id: identity.node_id };
+    let roster = Roster::default();
+    let dialer = door.dialer(me, roster.clone());
+    let asks = Asks::new(dialer.clone());
+    let networks = PeerNetworks::new(dialer.clone(), asks.clone());
+    let raft = Raft::new(me.node_id, Arc::new(settings), networks, log, state_machine).await;
+    let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
+    begin(&raft, me, &config).await.map_err(OpenError::Start)?;
+
+    let term = Term::new();
+    let nobody = Lead::Nobody { why: NoLead::Electing, since: Instant::now() };
+    let (lead, vitals) = (watch::Sender::new(nobody), Arc::new(Vitals::default()));
+    let on_pulse = {
+        let (vitals, lead) = (Arc::clone(&vitals), lead.subscribe());
+        Arc::new(move |from, pulse| vitals::answer(&vitals, &lead, me.node_id, from, pulse))
+    };
+    let (incoming, incoming_here) = mpsc::channel(INCOMING_MAX);
+    let (calls, calls_here) = mpsc::channel(INCOMING_MAX);
+    let stopped = CancellationToken::new();
+    let host = Host::new(raft.clone(), snapshots, roster.clone(), on_pulse);
+    tokio::spawn(dispatch(host, incoming_here, calls, stopped.clone()));
+    let guard = door.open(me, roster.clone(), config.member.clone(), incoming);
+
+    let seat = Arc::new(Seat {
+        me,
+        member: config.member,
+        batcher: Batcher::start(raft.clone(), Arc::clone(&machine), Arc::clone(&term)),
+        raft,
+        machine,
+        term,
+        roster,
+        dialer,
+        asks,
+        vitals,
+        disk,
+        lead,
+        failed: watch::Sender::new(None),
+        stopped,
+        token_floor: identity.token_floor,
+        snapshot_every_bytes: config.snapshot_every_bytes,
+        changing: tokio::sync::Mutex::default(),
+        handing_over: tokio::sync::Mutex::default(),
+        calls: Mutex::new(Some(calls_here)),
+        door: Mutex::new(Some(guard)),
+        folder: Mutex::new(Some(folder)),
+    });
+    tokio::spawn(leader::watch(Arc::clone(&seat)));
+    tokio::spawn(members::tend(Arc::clone(&seat)));
+    tokio::spawn(vitals::beat(Arc::clone(&seat)));
+    Ok(Replica { seat })
+}
+
+/// The first steps of the library: a founder without a log forms its cluster; an only voter needn't wait for anybody.
+async fn begin(raft: &Raft, me: Me, config: &ReplicaConfig) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    if raft.is_initialized().await.map_err(|error| failed(&error))? {
+        if raft.voter_ids().eq([me.node_id]) {
+            raft.trigger().elect(false).await.map_err(|error| failed(&error))?;
+        }
+        return Ok(());
+    }
+    // Whoever joined waits for its first entries from the leader; only the founder may begin.
+    if me.node_id == FOUNDER {
+        let members = BTreeMap::from([(me.node_id, config.member.clone())]);
+        raft.initialize(members).await.map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+fn settings(config: &ReplicaConfig, cluster_id: &ClusterId) -> Result<openraft::Config, String> {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let (election_min, election_max) = (millis(config.election), millis(config.election) * 2);
+    let config = openraft::Config {
+        cluster_name: cluster_id.to_string(),
+        heartbeat_interval: millis(config.heartbeat),
+        election_timeout_min: election_min,
+        election_timeout_max: election_max,
+        enable_pre_vote: Some(true),
+        // A leader that is heard but hears nobody falls silent for a while, so that another can be elected.
+        quorum_loss_probe_interval: Some(election_max * 3),
+        // A leader that restarts counts as new.
+        enable_leader_restore: Some(false),
+        // Snapshots are asked for by bytes (see `leader`), not by number of entries: an entry may hold one
+        // command or thousands.
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: 1_000,
+        purge_batch_size: 1_024,
+        max_payload_entries: 1_024,
+        replication_lag_threshold: 10,
+        ..openraft::Config::default()
+    };
+    config.validate().map_err(|error| error.to_string())
+}

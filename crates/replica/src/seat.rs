@@ -1,0 +1,129 @@
+//! One node's seat in its cluster: everything that its tasks and its callers share.
+//!
+//! Owns: the parts, and the few questions about them that many ask. Never: a duty of its own; see `leader` (the term),
+//! `members` (who belongs), `hand_over` (giving leadership away), `vitals` (how everybody is).
+
+use crate::batcher::Batcher;
+use crate::data_folder::DataFolder;
+use crate::disk::Disk;
+use crate::lead::Lead;
+use crate::raft_types::{Member, TypeConfig};
+use crate::replica::Raft;
+use crate::state_machine::Machine;
+use crate::term::{Phase, Term};
+use crate::transport::{Asks, BoxedStream, CallsFrom, Connection, Dialer, DoorGuard, Me, Purpose, Roster};
+use crate::vitals::Vitals;
+use kunci_types::Revision;
+use openraft::RaftMetrics;
+use openraft::async_runtime::WatchReceiver;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// One node's seat in its cluster.
+pub(crate) struct Seat {
+    pub(crate) me: Me,
+    /// How this node is reached, as its settings say.
+    pub(crate) member: Member,
+    pub(crate) raft: Raft,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) term: Arc<Term>,
+    pub(crate) batcher: Batcher,
+    pub(crate) roster: Roster,
+    pub(crate) dialer: Dialer,
+    pub(crate) asks: Asks,
+    pub(crate) vitals: Arc<Vitals>,
+    pub(crate) disk: Disk,
+    pub(crate) lead: watch::Sender<Lead>,
+    /// Told once, when the replica can't go on.
+    pub(crate) failed: watch::Sender<Option<String>>,
+    /// Cancelled when the replica stops.
+    pub(crate) stopped: CancellationToken,
+    /// Every token of the cluster is larger than this.
+    pub(crate) token_floor: Revision,
+    pub(crate) snapshot_every_bytes: u64,
+    /// Held while a change of the members is under way: there is one at a time.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Held while leadership is given away: there is one try at a time.
+    pub(crate) handing_over: tokio::sync::Mutex<()>,
+    pub(crate) calls: Mutex<Option<mpsc::Receiver<CallsFrom>>>,
+    /// Held until the replica has stopped: other nodes are let in meanwhile.
+    pub(crate) door: Mutex<Option<DoorGuard>>,
+    /// Held until the replica has stopped, so that no other process takes the folder.
+    pub(crate) folder: Mutex<Option<DataFolder>>,
+}
+
+/// The membership as the library last said, and how far it is with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    /// Every voter and learner.
+    pub(crate) members: BTreeMap<u64, Member>,
+    /// Who votes; in a change that is half done, who will vote after it.
+    pub(crate) voters: BTreeSet<u64>,
+    /// Whether two sets of voters count, since a change is half done.
+    pub(crate) is_joint: bool,
+    /// Whether the newest membership is on a quorum's disks.
+    pub(crate) is_committed: bool,
+}
+
+impl Membership {
+    pub(crate) fn of(metrics: &RaftMetrics<TypeConfig>) -> Self {
+        let membership = metrics.membership_config.membership();
+        let configs = membership.get_joint_config();
+        Self {
+            members: membership.nodes().map(|(id, member)| (*id, member.clone())).collect(),
+            voters: configs.last().cloned().unwrap_or_default(),
+            is_joint: configs.len() > 1,
+            is_committed: metrics.membership_config == metrics.committed_membership_config,
+        }
+    }
+
+    /// Members that don't vote yet.
+    pub(crate) fn learners(&self) -> impl Iterator<Item = (u64, &Member)> {
+        self.members.iter().filter(|(id, _)| !self.voters.contains(id)).map(|(id, member)| (*id, member))
+    }
+}
+
+impl Seat {
+    pub(crate) fn metrics(&self) -> RaftMetrics<TypeConfig> {
+        self.raft.metrics().borrow_watched().clone()
+    }
+
+    pub(crate) fn membership(&self) -> Membership {
+        Membership::of(&self.metrics())
+    }
+
+    /// The largest node id that was ever given out.
+    pub(crate) fn ids_used(&self) -> u64 {
+        let applied = self.machine.view(crate::state_machine::MachineState::ids_used);
+        let members = self.membership().members;
+        applied.max(members.keys().next_back().copied().unwrap_or(0))
+    }
+
+    /// Whether the disk is nearly full here, or on so many voters that the rest is no quorum.
+    pub(crate) fn is_storage_low(&self) -> bool {
+        self.disk.is_low() || self.vitals.are_low()
+    }
+
+    pub(crate) async fn open_calls(&self, node_id: u64) -> io::Result<BoxedStream> {
+        let member = self.roster.member(node_id);
+        let member = member.ok_or_else(|| io::Error::other(format!("node {node_id} is no member")))?;
+        let connection = self.dialer.connect(node_id, &member.peer, Purpose::Calls).await;
+        connection.map(Connection::into_stream).map_err(io::Error::other)
+    }
+
+    /// Ends everything that runs for this node.
+    pub(crate) async fn stop(&self) {
+        self.term.end(Phase::Away);
+        self.machine.room.end_all();
+        self.machine.events.close();
+        self.stopped.cancel();
+        drop(self.door.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Err(error) = self.raft.shutdown().await {
+            tracing::warn!(%error, "the replica didn't stop in good order");
+        }
+        drop(self.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

@@ -1,0 +1,128 @@
+//! Entries and heartbeats of a leader, one after another.
+//!
+//! Owns: the order of the answers, and how much may be under way. Never: takes more after an answer that isn't a
+//! success: what follows in the pipe rests on what was refused.
+
+use super::super::frame::{BODY_BYTES_MAX, Connection, Frame, FrameWriter, Frames};
+use super::super::raft_frames::{
+    APPEND, IDLE_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, REFUSED, check_append, frames, send_answer,
+};
+use super::{Ended, Host};
+use crate::raft_types::TypeConfig;
+use futures::{StreamExt, stream};
+use openraft::errors::Fatal;
+use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
+use std::collections::VecDeque;
+use std::pin::pin;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+type Answer = Result<StreamAppendResult<TypeConfig>, Fatal<TypeConfig>>;
+
+pub(super) async fn serve(host: &Host, from: u64, connection: Connection) -> Result<(), Ended> {
+    let Frames { reader, mut writer } = connection.into_frames();
+    let mut requests = frames(reader, BODY_BYTES_MAX);
+    // When this function returns the library's side ends too, for lack of a sender.
+    let (to_raft, fed) = mpsc::channel(IN_FLIGHT_MAX);
+    let fed = stream::unfold(fed, |mut fed| async { Some((fed.recv().await?, fed)) });
+    // A group of entries gets on disk together, and its answers leave together.
+    let mut answers = pin!(host.raft.stream_append(fed).ready_chunks(IN_FLIGHT_MAX));
+    let mut under_way = UnderWay::default();
+    loop {
+        tokio::select! {
+            biased;
+            ready = answers.next() => {
+                let Some(ready) = ready else { return Ok(()) };
+                under_way.remove(ready.len());
+                if send_answers(&mut writer, ready).await? == After::End {
+                    return Ok(());
+                }
+            }
+            request = timeout(IDLE_MAX, requests.next()), if under_way.has_room() => {
+                let frame = match request {
+                    Ok(Some(frame)) => frame?,
+                    Ok(None) => return Ok(()),
+                    // What was read is still on its way to the disk.
+                    Err(_) if under_way.is_any() => continue,
+                    Err(_) => return Err(Ended::Idle),
+                };
+                let request = match check(from, &frame) {
+                    Ok(request) => request,
+                    Err(what) => return refuse(&mut writer, what).await,
+                };
+                host.roster.heard_from(from);
+                under_way.add(frame.body.len());
+                // There is room for as many as may be under way.
+                if to_raft.try_send(request).is_err() {
+                    return Err(Ended::Stopped("it takes no entries".to_owned()));
+                }
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum After {
+    GoOn,
+    End,
+}
+
+async fn send_answers(writer: &mut FrameWriter, ready: Vec<Answer>) -> Result<After, Ended> {
+    let last = ready.len();
+    for (number, answer) in ready.into_iter().enumerate() {
+        let answer = answer.map_err(|fatal| Ended::Stopped(fatal.to_string()))?;
+        let frame = Frame::holding(APPEND, &answer)?;
+        let is_success = answer.is_ok();
+        if !is_success || number + 1 == last {
+            send_answer(writer, &frame).await?;
+        } else {
+            writer.write(&frame).await?;
+        }
+        if !is_success {
+            return Ok(After::End);
+        }
+    }
+    Ok(After::GoOn)
+}
+
+fn check(from: u64, frame: &Frame) -> Result<AppendEntriesRequest<TypeConfig>, String> {
+    if frame.kind != APPEND {
+        return Err(format!("a frame of kind {} on a connection for entries", frame.kind));
+    }
+    let request: AppendEntriesRequest<TypeConfig> = frame.value().map_err(|error| error.to_string())?;
+    check_append(from, &request)?;
+    Ok(request)
+}
+
+async fn refuse(writer: &mut FrameWriter, what: String) -> Result<(), Ended> {
+    send_answer(writer, &Frame::holding(REFUSED, &what)?).await?;
+    Err(Ended::Refused(what))
+}
+
+/// The requests that have no answer yet.
+#[derive(Default)]
+struct UnderWay {
+    bytes: VecDeque<usize>,
+    bytes_in_all: usize,
+}
+
+impl UnderWay {
+    fn add(&mut self, bytes: usize) {
+        self.bytes.push_back(bytes);
+        self.bytes_in_all += bytes;
+    }
+
+    fn remove(&mut self, requests: usize) {
+        for _ in 0..requests {
+            self.bytes_in_all -= self.bytes.pop_front().unwrap_or(0);
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes.len() < IN_FLIGHT_MAX && self.bytes_in_all < IN_FLIGHT_BYTES_MAX
+    }
+}

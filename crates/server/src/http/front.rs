@@ -1,0 +1,138 @@
+//! What every connection has at hand, whether this node belongs to a cluster or not.
+//!
+//! Owns: the door's limits and counts, and the moment from which there is a service behind it. Never: a call.
+
+use super::HttpLimits;
+use super::answer::Failure;
+use super::init::FormAsked;
+use super::link::KeptLink;
+use crate::service::{Refused, Service};
+use kunci_api::{Code, Problem};
+use kunci_replica::{Member, Position};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Semaphore, SetOnce, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// How many may wait for the cluster that one of them asked for.
+const FORMING_MAX: usize = 16;
+
+/// What every connection has at hand. A clone is another handle to the same.
+#[derive(Clone)]
+pub(super) struct Front(Arc<Parts>);
+
+pub(super) struct Parts {
+    pub(super) limits: HttpLimits,
+    /// How this node is reached.
+    pub(super) me: Member,
+    /// There once this node belongs to a cluster.
+    pub(super) service: SetOnce<Service>,
+    /// To whoever can form a cluster.
+    pub(super) forming: mpsc::Sender<FormAsked>,
+    /// The way to the leader, when that is another member.
+    pub(super) link: KeptLink,
+    /// The node is about to stop.
+    draining: CancellationToken,
+    /// The node stops: waiting calls end.
+    pub(super) stop: CancellationToken,
+    /// One permit for each open connection.
+    pub(super) connections: Arc<Semaphore>,
+    /// One permit for each open stream of events.
+    pub(super) streams: Arc<Semaphore>,
+    answers: [AtomicU64; 5],
+    passed_on: AtomicU64,
+}
+
+impl Front {
+    pub(super) fn new(mut limits: HttpLimits, me: Member) -> (Self, mpsc::Receiver<FormAsked>) {
+        for max in [&mut limits.connections_max, &mut limits.streams_max] {
+            *max = (*max).min(Semaphore::MAX_PERMITS);
+        }
+        let (forming, asked) = mpsc::channel(FORMING_MAX);
+        let parts = Parts {
+            me,
+            service: SetOnce::new(),
+            forming,
+            link: KeptLink::new(&limits),
+            draining: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            streams: Arc::new(Semaphore::new(limits.streams_max)),
+            limits,
+            answers: Default::default(),
+            passed_on: AtomicU64::new(0),
+        };
+        (Self(Arc::new(parts)), asked)
+    }
+
+    pub(super) fn enter(&self, service: Service) {
+        if self.service.set(service).is_err() {
+            tracing::error!("the HTTP door has its service already; the second one isn't served");
+        }
+    }
+
+    pub(super) fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Whether this node stops, or is about to.
+    pub(super) fn is_ending(&self) -> bool {
+        self.draining.is_cancelled() || self.stop.is_cancelled()
+    }
+
+    /// Where this node's state stands.
+    pub(super) fn position(&self) -> Position {
+        self.service.get().map(Service::position).unwrap_or_default()
+    }
+
+    /// A refusal that no log entry decided.
+    pub(super) fn refuse(&self, problem: impl Into<Problem>) -> Failure {
+        let problem = problem.into();
+        match self.service.get() {
+            Some(service) => service.refuse(problem).into(),
+            None => Box::new(Refused { problem, position: Position::default() }).into(),
+        }
+    }
+
+    /// The refusal of a node that belongs to no cluster.
+    pub(super) fn refuse_without_cluster(&self) -> Failure {
+        let detail = "this node belongs to no cluster yet: `kunci cluster init` forms one with it, and \
+                      `kunci cluster add` takes it into one that there is; nothing was proposed";
+        self.refuse(Problem::new(Code::NoLeader, detail))
+    }
+
+    /// How many connections are open.
+    pub(super) fn open_connections(&self) -> usize {
+        self.limits.connections_max - self.connections.available_permits()
+    }
+
+    pub(super) fn count_answer(&self, status: http::StatusCode) {
+        let class = usize::from(status.as_u16() / 100);
+        if let Some(count) = class.checked_sub(1).and_then(|class| self.answers.get(class)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Each class of status, from 1 for 1xx, with how many answers had it.
+    pub(super) fn answers(&self) -> impl Iterator<Item = (usize, u64)> {
+        (1..).zip(&self.answers).map(|(class, count)| (class, count.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn count_passed_on(&self) {
+        self.passed_on.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many calls were passed on to another member.
+    pub(super) fn passed_on(&self) -> u64 {
+        self.passed_on.load(Ordering::Relaxed)
+    }
+}
+
+impl Deref for Front {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

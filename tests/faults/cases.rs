@@ -1,0 +1,4 @@
+//! The faults, each shown on a running cluster.
+
+mod scene;
+mod single;

@@ -1,0 +1,86 @@
+//! A cluster at work: what most cases begin with and end with.
+
+use crate::checks::{self, Summary};
+use crate::clock::now_us;
+use crate::history::{Op, Told};
+use crate::run::Run;
+use crate::workload::{Plan, Prober, Tally, Workload};
+use crate::world::World;
+
+/// Nodes, clients and the record, in the order in which they must go.
+pub(super) struct Scene {
+    load: Option<Workload>,
+    prober: Option<Prober>,
+    pub(super) world: World,
+    pub(super) run: Run,
+}
+
+impl Scene {
+    /// A cluster with nothing to do.
+    pub(super) fn quiet(name: &'static str, nodes: usize) -> Self {
+        let run = Run::begin(name);
+        let world = World::start(&run, nodes);
+        Self::of(run, world)
+    }
+
+    /// A cluster that was made in another way.
+    pub(super) fn of(run: Run, world: World) -> Self {
+        Self { load: None, prober: None, world, run }
+    }
+
+    /// A cluster under load.
+    pub(super) fn busy(name: &'static str, nodes: usize) -> Self {
+        let mut scene = Self::quiet(name, nodes);
+        scene.load();
+        scene
+    }
+
+    /// Lets the clients begin.
+    pub(super) fn load(&mut self) {
+        self.load = Some(Workload::start(&self.world, &Plan::usual(self.run.seed()), &self.run.history));
+        self.prober = Some(Prober::start(&self.world, &self.run.history));
+    }
+
+    /// Lets the clients end.
+    pub(super) fn rest(&mut self) -> Tally {
+        self.prober = None;
+        self.load.take().map(Workload::finish).unwrap_or_default()
+    }
+
+    /// Ends the load, and checks everything that was seen.
+    pub(super) fn close(mut self) -> (Tally, Summary) {
+        let tally = self.rest();
+        println!("{tally:?}");
+        let summary = checks::expect_clean(&self.run.history.calls(), self.run.seed());
+        (tally, summary)
+    }
+
+    /// From an instant to the first grant to anybody who asked after it, in ms.
+    pub(super) fn next_grant_ms(&self, after_us: u64) -> Option<u64> {
+        let calls = self.run.history.calls();
+        let grants = calls.iter().filter(|call| {
+            call.began_us > after_us
+                && matches!(call.op, Op::Acquire { .. })
+                && call.answer().is_some_and(|answer| matches!(Told::read(&call.op, answer), Ok(Told::Granted { .. })))
+        });
+        grants.map(|call| (call.ended_us - after_us) / 1_000).min()
+    }
+
+    /// The longest time without any grant since an instant, in ms.
+    pub(super) fn longest_gap_ms(&self, since_us: u64) -> u64 {
+        let calls = self.run.history.calls();
+        let granted = calls.iter().filter(|call| {
+            matches!(call.op, Op::Acquire { .. }) && call.answer().is_some_and(|answer| answer.status == 200)
+        });
+        let mut at: Vec<u64> = granted.map(|call| call.ended_us).filter(|at| *at >= since_us).collect();
+        at.extend([since_us, now_us()]);
+        at.sort_unstable();
+        at.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).max().unwrap_or_default()
+    }
+
+    /// How often any node said that it took over as leader.
+    pub(super) fn takeovers(&mut self) -> usize {
+        let count = self.world.count();
+        (1..=count).map(|number| self.world.node(number).words().matches("took over as leader").count()).sum()
+    }
+}

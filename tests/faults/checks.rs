@@ -1,0 +1,104 @@
+//! What every history must keep to.
+//!
+//! Owns: one file for each guarantee, and how a breach reads. Never: a look at the servers; only what clients saw
+//! counts.
+
+mod currency;
+mod facts;
+mod lifetime;
+mod linear;
+mod log_order;
+mod replay;
+mod s1_one_holder;
+mod s2_tokens;
+mod s3_proof;
+mod s4_durable;
+mod s5_one_effect;
+mod s6_order;
+mod s7_lease_time;
+mod s8_reads;
+#[cfg(test)]
+mod script;
+mod timing;
+
+pub(crate) use timing::{HandOver, hand_overs};
+
+use crate::history::Call;
+use facts::Facts;
+use std::fmt;
+
+/// A rule that a history breaks, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Breach {
+    rule: &'static str,
+    text: String,
+    /// The numbers of the calls that show it.
+    calls: Vec<u64>,
+}
+
+impl Breach {
+    fn new(rule: &'static str, text: impl Into<String>, calls: &[&Call]) -> Self {
+        Self { rule, text: text.into(), calls: calls.iter().map(|call| call.number).collect() }
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (calls {:?})", self.rule, self.text, self.calls)
+    }
+}
+
+/// What a history amounts to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) calls: usize,
+    pub(crate) answered: usize,
+    pub(crate) unknown: usize,
+    pub(crate) grants: usize,
+    /// Resources whose histories the linearizability search took, and those that it gave up on.
+    pub(crate) searched: usize,
+    pub(crate) given_up: usize,
+}
+
+/// Checks everything. Fails with every breach, up to a page of them.
+pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
+    let facts = Facts::of(calls);
+    let mut breaches = breaches(&facts);
+    let search = linear::search(&facts, seed);
+    breaches.extend(search.breaches);
+    let summary = Summary {
+        calls: calls.len(),
+        answered: calls.iter().filter(|call| call.answer().is_some()).count(),
+        unknown: calls.iter().filter(|call| call.may_have_applied() && call.answer().is_none()).count(),
+        grants: facts.leases().count(),
+        searched: search.searched,
+        given_up: search.given_up,
+    };
+    println!("{summary:?}");
+    if !breaches.is_empty() {
+        breaches.iter().take(40).for_each(|breach| eprintln!("{breach}"));
+        for number in breaches.iter().flat_map(|breach| &breach.calls).take(60) {
+            eprintln!("{}", serde_json::to_string(&calls[*number as usize]).unwrap());
+        }
+        panic!("the history breaks its promises in {} places, above", breaches.len());
+    }
+    summary
+}
+
+/// Every breach of everything but the search.
+fn breaches(facts: &Facts<'_>) -> Vec<Breach> {
+    let checks = [
+        facts::unreadable,
+        log_order::check,
+        replay::check,
+        s1_one_holder::check,
+        s2_tokens::check,
+        s3_proof::check,
+        s4_durable::check,
+        s5_one_effect::check,
+        s6_order::check,
+        s7_lease_time::check,
+        s8_reads::check,
+    ];
+    checks.iter().flat_map(|check| check(facts)).collect()
+}

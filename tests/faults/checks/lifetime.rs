@@ -1,0 +1,37 @@
+//! How long a lease must last at least.
+//!
+//! Owns: the arithmetic of section 4 as a client may do it. A client counts the remaining time of an answer from
+//! before it asked; the cluster's clock never runs ahead of real time by more than 500 ppm; so by this machine's
+//! clock the lease can't be over before then, unless its holder ended it.
+
+use super::facts::{Facts, Lease};
+use crate::history::{Call, Op, Position, Told};
+
+/// Parts of a million that the cluster's clock may be fast.
+const RATE_ERROR_PPM: u64 = 500;
+
+/// Until when, on the clock of the history, a lease can't be over by time alone, from answers before a position.
+pub(super) fn guaranteed_until_us(facts: &Facts<'_>, lease: &Lease<'_>, before: Position) -> Option<u64> {
+    let of_lease = facts.iter().filter(|fact| fact.resource == lease.resource && fact.at < before);
+    let until = of_lease.filter_map(|fact| {
+        let remaining_ms = match &fact.told {
+            Told::Granted { token, remaining_ms, .. } if *token == lease.token => *remaining_ms,
+            Told::Renewed { remaining_ms } if means(&fact.call.op, lease) => *remaining_ms,
+            Told::Status { held: Some(held), .. } if held.token == lease.token => held.remaining_ms,
+            _ => return None,
+        };
+        // A waiter's lease begins at its grant, after the call began; so this is early, and safe.
+        let real_us = remaining_ms * 1_000;
+        Some(fact.call.began_us + real_us - real_us * RATE_ERROR_PPM / 1_000_000)
+    });
+    until.max()
+}
+
+/// Whether its holder may have ended it by the time that this call was answered.
+pub(super) fn may_be_released(lease: &Lease<'_>, by: &Call) -> bool {
+    lease.releases.iter().any(|release| release.may_have_applied() && release.began_us <= by.ended_us)
+}
+
+fn means(op: &Op, lease: &Lease<'_>) -> bool {
+    matches!(op, Op::Renew { lease: id, .. } if *id == lease.id)
+}
