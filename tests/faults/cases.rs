@@ -1,4 +1,15 @@
 //! The faults, each shown on a running cluster.
 
+mod asking;
+mod disks;
+mod isolation;
+mod late_writer;
+mod leader_death;
+mod leases;
+mod members;
+mod queues;
+mod restarts;
 mod scene;
 mod single;
+mod stalled_leader;
+mod wall_clocks;

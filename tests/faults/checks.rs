@@ -21,7 +21,7 @@ mod s8_reads;
 mod script;
 mod timing;
 
-pub(crate) use timing::{HandOver, hand_overs};
+pub(crate) use timing::hand_overs;
 
 use crate::history::Call;
 use facts::Facts;
@@ -60,6 +60,14 @@ pub(crate) struct Summary {
     pub(crate) given_up: usize,
 }
 
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { calls, answered, unknown, grants, searched, given_up } = self;
+        write!(f, "{calls} calls, {answered} answered, {unknown} unknown; {grants} grants; ")?;
+        write!(f, "{searched} resources searched for an order, {given_up} given up")
+    }
+}
+
 /// Checks everything. Fails with every breach, up to a page of them.
 pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
     let facts = Facts::of(calls);
@@ -74,7 +82,7 @@ pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
         searched: search.searched,
         given_up: search.given_up,
     };
-    println!("{summary:?}");
+    println!("{summary}");
     if !breaches.is_empty() {
         breaches.iter().take(40).for_each(|breach| eprintln!("{breach}"));
         for number in breaches.iter().flat_map(|breach| &breach.calls).take(60) {

@@ -143,7 +143,9 @@ impl Caller {
 fn is_final(told: &Told) -> bool {
     match told {
         Told::Queued { .. } => false,
-        Told::Refused(refused) => told.is_decided() && refused.code != "superseded" && refused.code != "over_limit",
+        Told::Refused(refused) => {
+            told.is_decided() && refused.code != "superseded" && refused.code != "over_limit"
+        }
         _ => true,
     }
 }
@@ -183,6 +185,8 @@ fn request(op: &Op) -> (&'static str, String, Option<Value>) {
         }
         Op::Status { resource } => ("GET", of(resource, ""), None),
         Op::Queue { resource } => ("GET", of(resource, "/queue"), None),
-        Op::List { prefix } => ("GET", format!("/locks?prefix={}&limit=1000", prefix.replace('/', "%2F")), None),
+        Op::List { prefix } => {
+            ("GET", format!("/locks?prefix={}&limit=1000", prefix.replace('/', "%2F")), None)
+        }
     }
 }

@@ -19,5 +19,6 @@ mod clock;
 mod history;
 mod random;
 mod run;
+mod store;
 mod workload;
 mod world;

@@ -60,7 +60,10 @@ impl Run {
         let again =
             format!("KUNCI_FAULTS_SEED={} cargo test -p kunci-cli --test faults {}", self.seed, self.name);
         std::fs::write(kept.join("again"), format!("{again}\n"))?;
-        eprintln!("kept {}: history.jsonl and the words of each node\nrun it again with: {again}", kept.display());
+        eprintln!(
+            "kept {}: history.jsonl and the words of each node\nrun it again with: {again}",
+            kept.display()
+        );
         Ok(())
     }
 }

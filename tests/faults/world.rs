@@ -16,7 +16,7 @@ mod slow_disk;
 pub(crate) use disk::SmallDisk;
 pub(crate) use false_time::FalseTime;
 pub(crate) use network::Way;
-pub(crate) use node::{Node, Signal};
+pub(crate) use node::Node;
 pub(crate) use slow_disk::{DiskFault, SlowDisk};
 
 use crate::client::Caller;
@@ -24,7 +24,6 @@ use crate::clock::wait_for;
 use crate::run::Run;
 use network::Network;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time for anything that should take a second or two on a quiet machine.
@@ -50,9 +49,8 @@ impl World {
     /// Makes the network and the folders for `count` nodes, and starts none.
     pub(crate) fn prepare(run: &Run, count: usize) -> Self {
         let network = Network::make(count);
-        let node = |number: usize| {
-            Node::new(number, network.node(number), network.address(number), run.folder())
-        };
+        let node =
+            |number: usize| Node::new(number, network.node(number), network.address(number), run.folder());
         Self { nodes: (1..=count).map(node).collect(), network }
     }
 
@@ -135,10 +133,5 @@ impl World {
     /// The other nodes.
     pub(crate) fn others(&self, number: usize) -> Vec<usize> {
         (1..=self.count()).filter(|other| *other != number).collect()
-    }
-
-    /// What all nodes have said.
-    pub(crate) fn logs(&self) -> Vec<PathBuf> {
-        self.nodes.iter().map(|node| node.log().to_owned()).collect()
     }
 }

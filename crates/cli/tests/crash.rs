@@ -9,9 +9,24 @@ use node::{Node, free_port};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// Starts a node on a port and waits until it serves.
+fn start_on(data: &Path, port: u16) -> Node {
+    let mut node = Node::spawn(data, port, &["--peer", "127.0.0.1:0"]);
+    for _ in 0..200 {
+        if let Ok((200, _)) = node.call("GET", "/readyz", None) {
+            return node;
+        }
+        let ended = node.ended();
+        assert!(ended.is_none(), "the node ended at once: {ended:?}\n{}", node.words());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("the node doesn't serve after 10 s:\n{}", node.words());
+}
 
 const CLIENTS: usize = 8;
 const KILLS: usize = 10;
@@ -57,7 +72,7 @@ fn nothing_acknowledged_is_lost_when_the_node_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let port = free_port();
-    let mut node = Node::start_on(&data, port);
+    let mut node = start_on(&data, port);
     let http = node.http();
     let (told, stop) = (Arc::new(Mutex::new(Told::default())), Arc::new(AtomicBool::new(false)));
     let clients: Vec<_> = (0..CLIENTS)
@@ -70,7 +85,7 @@ fn nothing_acknowledged_is_lost_when_the_node_is_killed() {
         // Uneven, so that the kill falls into all kinds of moments, a start among them.
         std::thread::sleep(Duration::from_millis(40 + 97 * (round as u64 % 7)));
         node.kill();
-        node = Node::start_on(&data, port);
+        node = start_on(&data, port);
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
@@ -106,40 +121,52 @@ fn nothing_acknowledged_is_lost_when_the_node_is_killed() {
     assert!(last["fencingToken"].as_u64().unwrap() > newest, "{last}");
 }
 
-/// Case C108: the disk fills up under load. The node ends in plain words, nothing refused takes effect later,
-/// and once there is room it goes on with all that it acknowledged.
+/// Case C108: the disk fills up under load. First acquires are refused and renewals go on; when there is no room at
+/// all the node ends in plain words. Nothing refused takes effect later, and once there is room it goes on with all
+/// that it acknowledged.
 #[test]
 fn a_full_disk_ends_the_node_in_plain_words_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let disk = SmallDisk::mount(folder.path());
     let data = disk.path.join("data");
-    let mut node = Node::start(&data);
+    let mut node = start_on(&data, free_port());
     let ballast = disk.path.join("ballast");
-    let mut granted = Vec::new();
+    let (mut granted, mut low, mut renewed_when_low) = (Vec::new(), 0_u64, 0_u64);
     let begun = Instant::now();
     let mut turn = 0_u64;
     let status = loop {
         assert!(begun.elapsed() < Duration::from_secs(60), "the disk never filled up:\n{}", node.words());
-        if let Some(status) = node.wait(Duration::ZERO) {
+        if let Some(status) = node.ended() {
             break status;
         }
         if turn == 50 {
+            fill(&ballast, DISK_MIB - 40);
+        }
+        if low == 50 {
             // Takes all the room there is, down to the last block.
-            drop(std::fs::write(&ballast, vec![1_u8; 64 << 20]));
+            fill(&ballast, DISK_MIB);
         }
         let id = format!("d-{turn}");
         let body = json!({ "clientId": "w", "requestId": id, "leaseDurationMs": 3_600_000, "metadata": "m".repeat(1_000) });
-        if let Ok((200, grant)) = node.call("POST", &format!("/locks/{id}/acquire"), Some(&body)) {
-            granted.push((id, body, grant));
+        match node.call("POST", &format!("/locks/{id}/acquire"), Some(&body)) {
+            Ok((200, grant)) => granted.push((id, body, grant)),
+            Ok((503, refused)) if refused["code"] == "storage_low" => low += 1,
+            _ => {}
+        }
+        if let Some((id, _, grant)) = granted.first() {
+            let lease = json!({ "leaseId": grant["leaseId"] });
+            let renewed = node.call("POST", &format!("/locks/{id}/renew"), Some(&lease));
+            renewed_when_low += u64::from(low > 0 && matches!(renewed, Ok((200, _))));
         }
         turn += 1;
     };
     assert_eq!(status.code(), Some(70), "{}", node.words());
     assert!(node.words().to_lowercase().contains("no space left"), "{}", node.words());
+    assert!(low >= 50 && renewed_when_low >= 50, "{low} refused, {renewed_when_low} renewed meanwhile");
     drop(node);
     std::fs::remove_file(&ballast).unwrap();
 
-    let node = Node::start(&data);
+    let node = start_on(&data, free_port());
     assert!(granted.len() >= 50, "only {} grants before the disk was full", granted.len());
     for (id, body, grant) in granted {
         let (status, answer) = node.call("POST", &format!("/locks/{id}/acquire"), Some(&body)).unwrap();
@@ -147,7 +174,15 @@ fn a_full_disk_ends_the_node_in_plain_words_and_loses_nothing() {
     }
 }
 
-/// A file system of 24 MiB in memory; gone when dropped.
+/// Far more than the reserve that a node keeps.
+const DISK_MIB: usize = 112;
+
+/// Makes a file this large, or as large as there is room.
+fn fill(file: &Path, mib: usize) {
+    drop(std::fs::write(file, vec![1_u8; mib << 20]));
+}
+
+/// A file system in memory of [`DISK_MIB`]; gone when dropped.
 struct SmallDisk {
     path: std::path::PathBuf,
 }
@@ -157,7 +192,7 @@ impl SmallDisk {
         let path = folder.join("disk");
         std::fs::create_dir(&path).unwrap();
         let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={DISK_MIB}m"), "tmpfs"])
             .arg(&path)
             .status()
             .unwrap();

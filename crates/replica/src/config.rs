@@ -2,6 +2,7 @@
 
 use crate::data_folder::{ClusterId, FolderError};
 use crate::raft_types::Member;
+use crate::transport::TlsError;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +56,9 @@ pub enum OpenError {
     /// The state can't be read from the snapshot.
     #[error("restore the state from the newest snapshot: {0}")]
     State(std::io::Error),
+    /// The certificate of this node isn't for its id.
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
     /// The consensus library refuses.
     #[error("start the replica: {0}")]
     Start(String),

@@ -43,6 +43,7 @@ impl Replica {
     /// In plain words, when there is none, or the folder can't be used as it is.
     pub async fn open(config: ReplicaConfig, door: PeerDoor) -> Result<Self, OpenError> {
         let folder = DataFolder::open_existing(&config.data)?;
+        door.check_is_for(folder.identity().node_id)?;
         start(config, door, folder).await
     }
 
@@ -55,6 +56,7 @@ impl Replica {
         door: PeerDoor,
         token_floor: Option<Revision>,
     ) -> Result<Self, OpenError> {
+        door.check_is_for(FOUNDER)?;
         let expected = Expected { node_id: Some(FOUNDER), cluster_id: None, token_floor };
         let folder = new_folder(&config.data, expected)?;
         start(config, door, folder).await
@@ -65,6 +67,7 @@ impl Replica {
     /// # Errors
     /// When a node lives in the folder already, or the folder can't be used as it is.
     pub async fn join(config: ReplicaConfig, door: PeerDoor, invited: Invited) -> Result<Self, OpenError> {
+        door.check_is_for(invited.node_id)?;
         let (node_id, cluster_id) = (Some(invited.node_id), Some(invited.cluster_id));
         let folder = new_folder(&config.data, Expected { node_id, cluster_id, token_floor: None })?;
         let replica = start(config, door, folder).await?;

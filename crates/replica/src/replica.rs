@@ -252,7 +252,7 @@ impl Replica {
             let role = match *id {
                 id if id == seat.me.node_id => role,
                 id if Some(id) == leader => Role::Leader,
-                id if membership.voters.contains(&id) => Role::Follower,
+                id if membership.sure_voters.contains(&id) => Role::Follower,
                 _ => Role::Learner,
             };
             MemberStatus {

@@ -62,6 +62,8 @@ pub(crate) struct Membership {
     pub(crate) members: BTreeMap<u64, Member>,
     /// Who votes; in a change that is half done, who will vote after it.
     pub(crate) voters: BTreeSet<u64>,
+    /// Who votes whatever becomes of a change that is half done.
+    pub(crate) sure_voters: BTreeSet<u64>,
     /// Whether two sets of voters count, since a change is half done.
     pub(crate) is_joint: bool,
     /// Whether the newest membership is on a quorum's disks.
@@ -72,9 +74,13 @@ impl Membership {
     pub(crate) fn of(metrics: &RaftMetrics<TypeConfig>) -> Self {
         let membership = metrics.membership_config.membership();
         let configs = membership.get_joint_config();
+        let committed = metrics.committed_membership_config.membership().get_joint_config();
+        let voters = configs.last().cloned().unwrap_or_default();
+        let is_sure = |id: &u64| configs.iter().chain(committed).all(|voters| voters.contains(id));
         Self {
             members: membership.nodes().map(|(id, member)| (*id, member.clone())).collect(),
-            voters: configs.last().cloned().unwrap_or_default(),
+            sure_voters: voters.iter().copied().filter(is_sure).collect(),
+            voters,
             is_joint: configs.len() > 1,
             is_committed: metrics.membership_config == metrics.committed_membership_config,
         }

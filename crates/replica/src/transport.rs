@@ -17,6 +17,8 @@ mod raft_server;
 mod raft_tests;
 mod roster;
 mod snapshot_link;
+#[cfg(test)]
+mod testing;
 mod tls;
 
 pub use calls::CallsFrom;

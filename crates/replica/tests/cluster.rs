@@ -146,7 +146,7 @@ async fn an_emptied_member_comes_back_only_under_a_new_id() {
     let listener = tokio::net::TcpListener::bind(&lost.member.peer).await.unwrap();
     new.door = kunci_replica::PeerDoor::new(
         Box::new(listener),
-        std::sync::Arc::new(kunci_replica::transport::TcpLinks),
+        std::sync::Arc::new(kunci_replica::transport::TcpLinks::default()),
         kunci_replica::PeerSecurity::Plain,
     );
     let joining = tokio::spawn(new.join());
@@ -258,7 +258,7 @@ async fn a_member_that_moved_is_found_at_its_new_address() {
     let peer = elsewhere.member.peer.clone();
     drop(elsewhere);
 
-    let moved = cluster.start_again(&moving, Some(&peer)).await;
+    let moved = cluster.start_again(&moving, &peer).await;
     until("the leader knows the new address", || {
         cluster.leader().replica.status().members.iter().any(|member| member.peer == peer)
     })
@@ -296,7 +296,7 @@ async fn a_cluster_that_was_down_altogether_comes_back_with_everything() {
     }
     drop(leader);
     for node in nodes.iter().rev() {
-        let again = cluster.start_again(node, Some(&node.member.peer)).await;
+        let again = cluster.start_again(node, &node.member.peer).await;
         cluster.nodes.push(again);
     }
     assert_eq!(held(&cluster.led().await.replica).await, Ok(20));

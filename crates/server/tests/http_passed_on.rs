@@ -103,11 +103,6 @@ async fn limits_hold_at_the_node_that_the_client_has_chosen() {
     let mut plain = second.connect().await;
     plain.send(&format!("POST /locks/q/acquire HTTP/1.1\r\nhost: k\r\ncontent-length: 16\r\n\r\n{body}")).await;
     assert!(plain.reply().await.is(415, "unsupported_media_type"));
-    // A client that has closed its half still reads: only a wait ends with it.
-    let mut half = second.connect().await;
-    half.send(&request("GET", "/locks/r", &Value::Null)).await;
-    tokio::io::AsyncWriteExt::shutdown(&mut half.stream).await.unwrap();
-    assert_eq!(half.reply().await.body["held"], true);
 }
 
 #[tokio::test]
@@ -249,6 +244,24 @@ async fn headers_of_the_way_between_nodes_mean_nothing_from_a_client() {
     assert_eq!(granted.body["requestId"].as_str().unwrap().len(), 22, "{}", granted.text);
     // The connection is kept.
     assert_eq!(client.call("GET", "/locks/r", Value::Null).await.body["held"], true);
+}
+
+#[tokio::test]
+async fn a_stream_of_events_ends_when_its_node_stops_leading_and_goes_on_elsewhere() {
+    let [first, second, third] = three().await;
+    let mut stream = second.connect().await;
+    stream.send(&request("GET", "/events?after=0", &Value::Null)).await;
+    stream.read_until("id: 0\n\n").await;
+    third.acquire("r", "a").await;
+    stream.read_until("id: 1\nevent: granted").await;
+    assert_eq!(first.post("/cluster/transfer", json!({"to": 3})).await.body["leader"], 3);
+    // The last chunk: the answer ends, and the connection is kept.
+    stream.read_until("0\r\n\r\n").await;
+    third.acquire("q", "a").await;
+    let mut again = second.connect().await;
+    again.send("GET /events HTTP/1.1\r\nhost: k\r\nlast-event-id: 1\r\n\r\n").await;
+    let seen = again.read_until("event: granted").await;
+    assert!(seen.contains("id: 2\n"), "{seen}");
 }
 
 /// Section 3: a forwarded call ends with its link, which is dead after a second of silence. And it is told to its

@@ -10,7 +10,14 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 /// Programs that tests start, and the Debian package that has each.
-const PROGRAMS: [(&str, &str); 1] = [("strace", "strace")];
+const PROGRAMS: [(&str, &str); 6] = [
+    ("faketime", "faketime"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+    ("mount", "mount"),
+    ("nsenter", "util-linux"),
+    ("strace", "strace"),
+];
 
 /// What the test binaries said at their end, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

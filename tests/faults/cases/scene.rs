@@ -61,7 +61,9 @@ impl Scene {
         let grants = calls.iter().filter(|call| {
             call.began_us > after_us
                 && matches!(call.op, Op::Acquire { .. })
-                && call.answer().is_some_and(|answer| matches!(Told::read(&call.op, answer), Ok(Told::Granted { .. })))
+                && call
+                    .answer()
+                    .is_some_and(|answer| matches!(Told::read(&call.op, answer), Ok(Told::Granted { .. })))
         });
         grants.map(|call| (call.ended_us - after_us) / 1_000).min()
     }

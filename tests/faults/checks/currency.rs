@@ -46,8 +46,7 @@ fn walk<'a>(facts: &Facts<'a>, of_one: &[&Fact<'a>]) -> Vec<Contradiction<'a>> {
 
 impl<'a> Walk<'a> {
     fn contradicts(&self, fact: &Fact<'a>, token: u64) -> Option<Contradiction<'a>> {
-        let contradiction =
-            |because, text| Some(Contradiction { fact: fact.clone(), because, text });
+        let contradiction = |because, text| Some(Contradiction { fact: fact.clone(), because, text });
         if let (true, Some(newer)) = (token < self.newest, self.newest_shown_by) {
             let text = format!(
                 "{} at {}: token {token} is shown as current after token {}",
@@ -56,7 +55,8 @@ impl<'a> Walk<'a> {
             return contradiction(newer, text);
         }
         if let Some(end) = self.over.get(&token) {
-            let text = format!("{} at {}: token {token} is shown as current after its end", fact.resource, fact.at);
+            let text =
+                format!("{} at {}: token {token} is shown as current after its end", fact.resource, fact.at);
             return contradiction(end, text);
         }
         None

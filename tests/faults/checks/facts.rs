@@ -104,12 +104,16 @@ impl<'a> Facts<'a> {
             .calls
             .iter()
             .filter_map(|call| match &call.op {
-                Op::Acquire { owner, request, ttl_ms, .. } => Some(((owner.as_str(), request.as_str()), *ttl_ms)),
+                Op::Acquire { owner, request, ttl_ms, .. } => {
+                    Some(((owner.as_str(), request.as_str()), *ttl_ms))
+                }
                 _ => None,
             })
             .collect();
         for fact in &self.facts {
-            let (Told::Granted { token, .. }, Some(key)) = (&fact.told, request_of(&fact.call.op)) else { continue };
+            let (Told::Granted { token, .. }, Some(key)) = (&fact.told, request_of(&fact.call.op)) else {
+                continue;
+            };
             if let (Some(lease), Some(ttl_ms)) = (self.leases.get_mut(token), ttls.get(&key)) {
                 lease.ttl_ms = *ttl_ms;
             }

@@ -12,19 +12,37 @@ const RATE_ERROR_PPM: u64 = 500;
 
 /// Until when, on the clock of the history, a lease can't be over by time alone, from answers before a position.
 pub(super) fn guaranteed_until_us(facts: &Facts<'_>, lease: &Lease<'_>, before: Position) -> Option<u64> {
-    let of_lease = facts.iter().filter(|fact| fact.resource == lease.resource && fact.at < before);
-    let until = of_lease.filter_map(|fact| {
+    let until = told_remaining(facts, lease, before).map(|(call, remaining_ms)| {
+        let real_us = remaining_ms * 1_000;
+        // A waiter's lease begins at its grant, after the call began; so this is early, and safe.
+        call.began_us + real_us - real_us * RATE_ERROR_PPM / 1_000_000
+    });
+    until.max()
+}
+
+/// When it is over by time alone, at the latest: as if each answer had been true until it came.
+pub(super) fn over_by_us(facts: &Facts<'_>, lease: &Lease<'_>, before: Position) -> Option<u64> {
+    told_remaining(facts, lease, before)
+        .map(|(call, remaining_ms)| call.ended_us + remaining_ms * 1_000)
+        .max()
+}
+
+/// Every answer before a position that says how long the lease lasts.
+fn told_remaining<'f, 'a>(
+    facts: &'f Facts<'a>,
+    lease: &'f Lease<'_>,
+    before: Position,
+) -> impl Iterator<Item = (&'a Call, u64)> {
+    let of_lease = facts.iter().filter(move |fact| fact.resource == lease.resource && fact.at < before);
+    of_lease.filter_map(move |fact| {
         let remaining_ms = match &fact.told {
             Told::Granted { token, remaining_ms, .. } if *token == lease.token => *remaining_ms,
             Told::Renewed { remaining_ms } if means(&fact.call.op, lease) => *remaining_ms,
             Told::Status { held: Some(held), .. } if held.token == lease.token => held.remaining_ms,
             _ => return None,
         };
-        // A waiter's lease begins at its grant, after the call began; so this is early, and safe.
-        let real_us = remaining_ms * 1_000;
-        Some(fact.call.began_us + real_us - real_us * RATE_ERROR_PPM / 1_000_000)
-    });
-    until.max()
+        Some((fact.call, remaining_ms))
+    })
 }
 
 /// Whether its holder may have ended it by the time that this call was answered.

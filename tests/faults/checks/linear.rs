@@ -43,7 +43,8 @@ pub(super) fn search(facts: &Facts<'_>, seed: u64) -> Search {
         match is_linearizable(facts, &calls) {
             Some(true) => search.searched += 1,
             Some(false) => {
-                let text = format!("{resource}: no order of its {} calls explains their answers", calls.len());
+                let text =
+                    format!("{resource}: no order of its {} calls explains their answers", calls.len());
                 search.breaches.push(Breach::new("linearizability", text, &calls));
             }
             None => search.given_up += 1,

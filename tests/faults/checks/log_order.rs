@@ -23,14 +23,19 @@ fn against_time(facts: &Facts<'_>) -> Vec<Breach> {
     let mut breaches = Vec::new();
     for fact in by_begin {
         while let Some(before) = ended.next_if(|before| before.call.ended_us < fact.call.began_us) {
-            if last.is_none_or(|last| (before.at, !before.call.op.is_read()) > (last.at, !last.call.op.is_read())) {
+            if last.is_none_or(|last| {
+                (before.at, !before.call.op.is_read()) > (last.at, !last.call.op.is_read())
+            }) {
                 last = Some(before);
             }
         }
         if let Some(last) = last
             && !may_follow(last, fact)
         {
-            let text = format!("an answer at {} was there before a call began that is placed at {}", last.at, fact.at);
+            let text = format!(
+                "an answer at {} was there before a call began that is placed at {}",
+                last.at, fact.at
+            );
             breaches.push(Breach::new("log order", text, &[last.call, fact.call]));
         }
     }

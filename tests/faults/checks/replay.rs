@@ -42,7 +42,8 @@ fn unexplained(facts: &Facts<'_>, fact: &Fact<'_>, of_request: &[&Call]) -> Opti
         }
         Told::Released { already: true } => {
             let lease = facts.lease_meant(&fact.call.op)?;
-            let other = lease.releases.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
+            let other =
+                lease.releases.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
             (!other).then(|| format!("token {} was released already, and by nobody", lease.token))
         }
         Told::Queued { .. } if wait_ms(&fact.call.op) == Some(0) => Some("a try-once is queued".to_owned()),
@@ -58,13 +59,16 @@ fn refusal(facts: &Facts<'_>, fact: &Fact<'_>, refused: &Refused, of_request: &[
         "held" if refused.held.is_none() => Some("held, and by nobody".to_owned()),
         "timed_out" => timed_out(fact, of_request),
         "cancelled" => {
-            let cancel = of_request.iter().any(|call| matches!(call.op, Op::Cancel { .. }) && is_before(call, fact));
+            let cancel =
+                of_request.iter().any(|call| matches!(call.op, Op::Cancel { .. }) && is_before(call, fact));
             // A waiter whose call broke is dropped after the grace.
-            let earlier = of_request.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
+            let earlier =
+                of_request.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
             (!cancel && !earlier).then(|| "cancelled by nobody".to_owned())
         }
         "superseded" => {
-            let other = of_request.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
+            let other =
+                of_request.iter().any(|call| call.number != fact.call.number && is_before(call, fact));
             (!other).then(|| "superseded by nothing".to_owned())
         }
         "lease_ended" => {
@@ -92,7 +96,8 @@ fn timed_out(fact: &Fact<'_>, of_request: &[&Call]) -> Option<String> {
         0 => TRY_TOO_LATE_US,
         wait_ms => wait_ms * 1_000 - wait_ms / 2,
     };
-    (waited_us < least_us).then(|| format!("timed out after {} of {} ms", waited_us / 1_000, least_us / 1_000))
+    (waited_us < least_us)
+        .then(|| format!("timed out after {} of {} ms", waited_us / 1_000, least_us / 1_000))
 }
 
 fn wait_ms(op: &Op) -> Option<u64> {

@@ -20,7 +20,8 @@ fn of_resource(facts: &Facts<'_>, of_one: &[&Fact<'_>]) -> Vec<Breach> {
             Told::Refused(refused) if refused.reason.as_deref() == Some("unknown_lease") => {
                 // Tests are shorter than the retry window: every lease is still remembered.
                 if let Some(lease) = facts.lease_meant(&fact.call.op) {
-                    let text = format!("{} at {}: token {} is forgotten", fact.resource, fact.at, lease.token);
+                    let text =
+                        format!("{} at {}: token {} is forgotten", fact.resource, fact.at, lease.token);
                     breaches.push(Breach::new("S4", text, &[fact.call]));
                 }
             }
@@ -45,7 +46,8 @@ fn ended_too_early(facts: &Facts<'_>, lease: &Lease<'_>, fact: &Fact<'_>) -> Opt
         return None;
     }
     let early_ms = (until_us - fact.call.ended_us) / 1_000;
-    let text = format!("{} at {}: token {} is over {early_ms} ms too early", fact.resource, fact.at, lease.token);
+    let text =
+        format!("{} at {}: token {} is over {early_ms} ms too early", fact.resource, fact.at, lease.token);
     Some(Breach::new("S4", text, &[fact.call]))
 }
 

@@ -30,7 +30,10 @@ fn untrue(facts: &Facts<'_>, fact: &Fact<'_>) -> Option<Breach> {
     if let Some(lease) = lease
         && (lease.owner != held.holder || lease.resource != fact.resource)
     {
-        return breach(format!("{} is shown as holder of token {}, which {} got", held.holder, held.token, lease.owner));
+        return breach(format!(
+            "{} is shown as holder of token {}, which {} got",
+            held.holder, held.token, lease.owner
+        ));
     }
     let ttl_ms = held.ttl_ms.or(lease.map(|lease| lease.ttl_ms))?;
     if held.remaining_ms == 0 || held.remaining_ms > ttl_ms {

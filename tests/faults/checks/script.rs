@@ -44,7 +44,13 @@ impl Script {
     }
 
     /// The answer to a repeated acquire of the request that got `of`.
-    pub(super) fn grant_again(&mut self, resource: &str, owner: &str, (of, told): (u64, u64), at: (u64, u32)) {
+    pub(super) fn grant_again(
+        &mut self,
+        resource: &str,
+        owner: &str,
+        (of, told): (u64, u64),
+        at: (u64, u32),
+    ) {
         self.add(acquire(resource, owner, of, 0), granted(told, told, true), at);
     }
 
@@ -63,14 +69,26 @@ impl Script {
     }
 
     /// A renewal that is refused.
-    pub(super) fn renew_refused(&mut self, resource: &str, token: u64, (code, reason): (&str, &str), at: (u64, u32)) {
+    pub(super) fn renew_refused(
+        &mut self,
+        resource: &str,
+        token: u64,
+        (code, reason): (&str, &str),
+        at: (u64, u32),
+    ) {
         let renew = Op::Renew { resource: resource.to_owned(), lease: lease(token) };
         let body = json!({ "code": code, "reason": reason, "applied": "no", "revision": self.revision });
         self.add(renew, (409, body), at);
     }
 
     /// An acquire of the request that got `token` elsewhere, refused.
-    pub(super) fn acquire_refused(&mut self, resource: &str, (owner, token): (&str, u64), code: &str, at: (u64, u32)) {
+    pub(super) fn acquire_refused(
+        &mut self,
+        resource: &str,
+        (owner, token): (&str, u64),
+        code: &str,
+        at: (u64, u32),
+    ) {
         let body = json!({ "code": code, "applied": "no", "revision": self.revision });
         self.add(acquire(resource, owner, token, 500), (409, body), at);
     }
@@ -94,14 +112,20 @@ impl Script {
         self.status(resource, (holder, token, TTL_MS), at);
     }
 
-    pub(super) fn status(&mut self, resource: &str, (holder, token, remaining_ms): (&str, u64, u64), at: (u64, u32)) {
+    pub(super) fn status(
+        &mut self,
+        resource: &str,
+        (holder, token, remaining_ms): (&str, u64, u64),
+        at: (u64, u32),
+    ) {
         let body = json!({ "held": true, "holder": holder, "fencingToken": token, "remainingMs": remaining_ms,
             "ttlMs": TTL_MS, "queueLength": 0, "revision": self.revision });
         self.add(Op::Status { resource: resource.to_owned() }, (200, body), at);
     }
 
     pub(super) fn queue(&mut self, resource: &str, owners: &[&str], at: (u64, u32)) {
-        let waiters: Vec<_> = owners.iter().map(|owner| json!({ "owner": owner, "attached": true })).collect();
+        let waiters: Vec<_> =
+            owners.iter().map(|owner| json!({ "owner": owner, "attached": true })).collect();
         let body = json!({ "waiters": waiters, "revision": self.revision });
         self.add(Op::Queue { resource: resource.to_owned() }, (200, body), at);
     }

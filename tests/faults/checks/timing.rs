@@ -1,7 +1,7 @@
 //! How long a dead holder's resource takes to reach the next waiter: L1, measured and reported.
 
 use super::facts::{Fact, Facts};
-use super::lifetime::guaranteed_until_us;
+use super::lifetime::over_by_us;
 use crate::history::{Call, Op, Told};
 
 /// A lease that ended by time alone, and the waiter that came next.
@@ -9,7 +9,7 @@ use crate::history::{Call, Op, Told};
 pub(crate) struct HandOver {
     pub(crate) token: u64,
     pub(crate) next: u64,
-    /// From the lease's end, as its holder may count it, to the waiter's answer.
+    /// From the lease's end, at the latest that anybody was told, to the waiter's answer.
     pub(crate) delay_ms: u64,
 }
 
@@ -18,8 +18,10 @@ pub(crate) fn hand_overs(calls: &[Call]) -> Vec<HandOver> {
     let facts = Facts::of(calls);
     let mut found = Vec::new();
     for (_, of_one) in facts.by_resource() {
-        let grants: Vec<&Fact<'_>> =
-            of_one.into_iter().filter(|fact| matches!(fact.told, Told::Granted { repeated: false, .. })).collect();
+        let grants: Vec<&Fact<'_>> = of_one
+            .into_iter()
+            .filter(|fact| matches!(fact.told, Told::Granted { repeated: false, .. }))
+            .collect();
         found.extend(grants.windows(2).filter_map(|pair| hand_over(&facts, pair[0], pair[1])));
     }
     found
@@ -30,8 +32,9 @@ fn hand_over(facts: &Facts<'_>, before: &Fact<'_>, after: &Fact<'_>) -> Option<H
         return None;
     };
     let lease = facts.lease(*token)?;
-    let until_us = guaranteed_until_us(facts, lease, after.at)?;
-    let waited = matches!(after.call.op, Op::Acquire { wait_ms, .. } if wait_ms > 0) && after.call.began_us < until_us;
+    let until_us = over_by_us(facts, lease, after.at)?;
+    let waited =
+        matches!(after.call.op, Op::Acquire { wait_ms, .. } if wait_ms > 0) && after.call.began_us < until_us;
     if lease.releases.iter().any(|release| release.began_us < until_us) || !waited {
         return None;
     }
@@ -52,6 +55,6 @@ mod tests {
 
         let found = hand_overs(&script.calls());
 
-        assert_eq!(found, [HandOver { token: 1, next: 2, delay_ms: 120 }]);
+        assert_eq!(found, [HandOver { token: 1, next: 2, delay_ms: 110 }]);
     }
 }

@@ -28,15 +28,34 @@ pub(crate) struct Refused {
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
-    Granted { token: u64, lease: String, remaining_ms: u64, repeated: bool },
-    Queued { place: u64 },
-    Renewed { remaining_ms: u64 },
-    Released { already: bool },
+    Granted {
+        token: u64,
+        lease: String,
+        remaining_ms: u64,
+        repeated: bool,
+    },
+    Queued {
+        place: u64,
+    },
+    Renewed {
+        remaining_ms: u64,
+    },
+    Released {
+        already: bool,
+    },
     Cancelled,
     /// Held by somebody, or free (perhaps closed by a lock-delay).
-    Status { held: Option<Held>, queue_length: u64 },
-    Queue { waiters: Vec<(String, bool)> },
-    List { locks: Vec<(String, Option<Held>)>, is_whole: bool },
+    Status {
+        held: Option<Held>,
+        queue_length: u64,
+    },
+    Queue {
+        waiters: Vec<(String, bool)>,
+    },
+    List {
+        locks: Vec<(String, Option<Held>)>,
+        is_whole: bool,
+    },
     Refused(Refused),
 }
 

@@ -30,7 +30,9 @@ impl World {
 
     /// Waits until a node answers requests about locks.
     pub(crate) fn wait_ready(&mut self, number: usize) {
-        let ready = wait_for(PATIENCE, || self.ask(number, "GET", "/readyz", None).filter(|(status, _)| *status == 200));
+        let ready = wait_for(PATIENCE, || {
+            self.ask(number, "GET", "/readyz", None).filter(|(status, _)| *status == 200)
+        });
         assert!(ready.is_some(), "node {number} isn't ready:\n{}", self.node(number).words());
     }
 
@@ -52,7 +54,9 @@ impl World {
 
     /// Waits until a member's id is that of a voter that is up.
     pub(crate) fn wait_voter(&mut self, member: usize, id: u64) {
-        let voter = wait_for(PATIENCE, || self.member(member, id).filter(|node| is_voter(node) && node["healthy"] == true));
+        let voter = wait_for(PATIENCE, || {
+            self.member(member, id).filter(|node| is_voter(node) && node["healthy"] == true)
+        });
         let seen = self.ask(member, "GET", "/cluster", None);
         assert!(voter.is_some(), "member {id} isn't a voter in time: {seen:?}");
     }

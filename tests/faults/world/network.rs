@@ -96,7 +96,20 @@ impl Network {
             let from = self.address(from).to_string();
             iptables(
                 self.node(at),
-                &["-A", "INPUT", "-s", &from, "-m", "statistic", "--mode", "random", "--probability", &chance, "-j", "DROP"],
+                &[
+                    "-A",
+                    "INPUT",
+                    "-s",
+                    &from,
+                    "-m",
+                    "statistic",
+                    "--mode",
+                    "random",
+                    "--probability",
+                    &chance,
+                    "-j",
+                    "DROP",
+                ],
             );
         }
     }
@@ -105,7 +118,8 @@ impl Network {
     pub(crate) fn slow(&self, number: usize, kilobits: u32) {
         let rate = format!("{kilobits}kbit");
         let tail = ["dev", "eth0", "root", "tbf", "rate", &rate, "burst", "16k", "latency", "500ms"];
-        let status = Command::new("tc").args(["-n", self.node(number), "qdisc", "replace"]).args(tail).status();
+        let status =
+            Command::new("tc").args(["-n", self.node(number), "qdisc", "replace"]).args(tail).status();
         assert!(status.unwrap().success(), "tc can't slow down node {number}");
     }
 

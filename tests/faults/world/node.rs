@@ -4,13 +4,12 @@
 
 use super::{DiskFault, FalseTime, SlowDisk, inside};
 use crate::clock::wait_for;
+use rustix::process::Signal;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
-
-pub(crate) use rustix::process::Signal;
 
 const HTTP: u16 = 7400;
 const NATIVE: u16 = 7401;
@@ -23,7 +22,6 @@ pub(crate) struct Node {
     address: Ipv4Addr,
     data: PathBuf,
     log: PathBuf,
-    settings: Vec<String>,
     clock: Option<FalseTime>,
     process: Option<Child>,
     is_paused: bool,
@@ -37,7 +35,6 @@ impl Node {
             address,
             data: folder.join(format!("data-{number}")),
             log: folder.join(format!("node-{number}.log")),
-            settings: Vec::new(),
             clock: None,
             process: None,
             is_paused: false,
@@ -64,19 +61,9 @@ impl Node {
         &self.data
     }
 
-    /// Where its words are.
-    pub(crate) fn log(&self) -> &Path {
-        &self.log
-    }
-
     /// Everything that it has said.
     pub(crate) fn words(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// More arguments, from the next start on.
-    pub(crate) fn set(&mut self, settings: &[&str]) {
-        self.settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
     }
 
     /// A wall clock of its own, from the next start on.
@@ -100,10 +87,11 @@ impl Node {
             command.arg(door).arg(format!("{}:{port}", self.address));
         }
         // Whatever the person who runs the tests has set isn't this node's business.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KUNCI_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KUNCI_"))
+        {
             command.env_remove(name);
         }
-        command.args(&self.settings).stdout(words.try_clone().unwrap()).stderr(words);
+        command.stdout(words.try_clone().unwrap()).stderr(words);
         self.process = Some(command.spawn().unwrap());
         self.is_paused = false;
     }
@@ -114,7 +102,7 @@ impl Node {
     }
 
     /// Sends it a signal.
-    pub(crate) fn signal(&mut self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
         let process = self.process.as_ref().expect("a node is signalled while it runs");
         rustix::process::kill_process(rustix::process::Pid::from_child(process), signal).unwrap();
     }

@@ -40,7 +40,10 @@ fn look() -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());
     }
-    Err(format!("these tests need programs that aren't installed: run `apt-get install {}`", packages.join(" ")))
+    Err(format!(
+        "these tests need programs that aren't installed: run `apt-get install {}`",
+        packages.join(" ")
+    ))
 }
 
 /// The library that `faketime` preloads, wherever this architecture has it.

@@ -85,16 +85,24 @@ async fn up(node: &Node, client: &Client) -> Result<Value, Failure> {
     }
 }
 
-/// Waits until a node serves requests.
+/// Waits until a node serves requests, and knows of every other one that it is well.
 async fn serving(seen: &Seen<'_>) -> Result<(), Failure> {
     let give_up_at = Moment::now().plus(STEP_WITHIN);
     loop {
-        match seen.client.call(&Call::get("/readyz".to_owned())).await {
-            Ok(answer) if answer.is_success() => return Ok(()),
-            _ if Moment::now() >= give_up_at => return Err(too_slow(seen.node, "doesn't serve")),
-            _ => sleep(PAUSE).await,
+        let is_ready = seen.client.call(&Call::get("/readyz".to_owned())).await.is_ok_and(|answer| answer.is_success());
+        if is_ready && cluster(&seen.client).await.is_ok_and(|answer| is_well(&answer.body)) {
+            return Ok(());
         }
+        if Moment::now() >= give_up_at {
+            return Err(too_slow(seen.node, "doesn't serve, or misses others,"));
+        }
+        sleep(PAUSE).await;
     }
+}
+
+fn is_well(cluster: &Value) -> bool {
+    let is_healthy = |member: &Value| member.get("healthy").and_then(Value::as_bool) == Some(true);
+    number(cluster, "leader").is_some() && members(cluster).iter().all(is_healthy)
 }
 
 fn too_slow(node: &Node, what: &str) -> Failure {

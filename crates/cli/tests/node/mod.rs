@@ -17,31 +17,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node on a free port and waits until it serves.
-    pub(crate) fn start(data: &Path) -> Self {
-        Self::start_on(data, free_port())
-    }
-
-    /// Starts a node on a port and waits until it serves.
-    pub(crate) fn start_on(data: &Path, port: u16) -> Self {
-        let mut node = Self::spawn_on(data, port);
-        for _ in 0..200 {
-            if let Ok((200, _)) = node.call("GET", "/readyz", None) {
-                return node;
-            }
-            let ended = node.process.try_wait().unwrap();
-            assert!(ended.is_none(), "the node ended at once: {ended:?}\n{}", node.words());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("the node doesn't serve after 10 s:\n{}", node.words());
-    }
-
-    /// Starts a node without waiting for it.
-    pub(crate) fn spawn_on(data: &Path, port: u16) -> Self {
-        Self::spawn(data, port, &["--peer", "127.0.0.1:0"])
-    }
-
-    /// Starts a node with these flags besides, without waiting for it.
+    /// Starts a node on a port, with these flags besides, without waiting for it.
     pub(crate) fn spawn(data: &Path, port: u16, flags: &[&str]) -> Self {
         let log = data.with_extension("log");
         let words = std::fs::File::options().create(true).append(true).open(&log).unwrap();
@@ -86,16 +62,9 @@ impl Node {
         self.process.wait().unwrap();
     }
 
-    /// Waits for its end for at most `within`.
-    pub(crate) fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
-        let steps = within.as_millis() / 50;
-        for _ in 0..=steps {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return Some(status);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        None
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
     }
 }
 

@@ -3,7 +3,11 @@
 //! Owns: the seam between the peer protocol and the network: TCP here, a simulated network in the simulator. Never:
 //! looks at a byte.
 
+mod names;
+
 use futures::future::BoxFuture;
+use names::Names;
+use rustix::net::sockopt;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -46,17 +50,24 @@ impl fmt::Debug for Arrival {
 }
 
 /// How long unacknowledged bytes may be on the way before the stream breaks.
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
+const UNACKNOWLEDGED_MAX_MS: u32 = 5000;
+/// A silent peer is asked after this time whether it is there, and then every second until the stream breaks.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(2);
+/// Time from one such question to the next.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 
-/// The real network.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TcpLinks;
+/// The real network. A clone is another handle to the same memory of names.
+#[derive(Clone, Debug, Default)]
+pub struct TcpLinks {
+    names: Names,
+}
 
 impl Links for TcpLinks {
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxedStream>> {
         Box::pin(async move {
-            // Names are looked up at every connect: a node may have moved.
-            let stream = TcpStream::connect(address).await?;
+            // Looked up at every connect: a node may have moved.
+            let addresses = self.names.addresses(address).await?;
+            let stream = TcpStream::connect(addresses.as_slice()).await?;
             prepare(&stream)?;
             Ok(Box::new(stream) as BoxedStream)
         })
@@ -67,7 +78,8 @@ impl Doorway for TcpListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<Arrival>> {
         Box::pin(async move {
             let (stream, from): (TcpStream, SocketAddr) = Self::accept(self).await?;
-            prepare(&stream)?;
+            // It is gone already. That is no fault of the door.
+            prepare(&stream).map_err(|error| io::Error::new(io::ErrorKind::ConnectionAborted, error))?;
             Ok(Arrival { stream: Box::new(stream), from: from.to_string() })
         })
     }
@@ -75,10 +87,10 @@ impl Doorway for TcpListener {
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // A peer that vanished without a word: every purpose has deadlines of its own; this ends what none watches.
-    rustix::net::sockopt::set_tcp_user_timeout(
-        stream,
-        u32::try_from(UNACKNOWLEDGED_MAX.as_millis()).unwrap_or(u32::MAX),
-    )?;
+    // A peer that vanished without a word. Every purpose has deadlines of its own; this ends what none watches.
+    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MAX_MS)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EVERY)?;
     Ok(())
 }

@@ -4,9 +4,9 @@
 //! own to say. Never: sends one. The frames of a snapshot are in `snapshot_link.rs`.
 //!
 //! ```text
-//! append   caller APPEND request        other end, in the same order   APPEND answer
-//! ask      caller kind (tag, question)  other end, in any order        kind (tag, answer)
-//! both                                  other end, and then it closes  REFUSED text, or (tag, text)
+//! append   caller APPEND (number, request)   other end, in the same order   APPEND (number, answer)
+//! ask      caller kind (tag, question)      other end, in any order         kind (tag, answer)
+//! both                                      other end, and then it closes   REFUSED text, or (tag, text)
 //! ```
 
 use super::frame::{Frame, FrameReader, FrameWriter};
@@ -42,7 +42,7 @@ pub(super) const IN_FLIGHT_BYTES_MAX: usize = 16 << 20;
 /// A connection on which nothing comes for this long is ended. Its owner makes another when it needs one.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(60);
 /// How long an answer may take to leave: they are small, so the other end doesn't read any more.
-pub(super) const ANSWER_LEAVES_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// FrameStream as they come in; ends when the other end closes. Unlike a read, waiting for the next can be given up.
 pub(super) type FrameStream = BoxStream<'static, io::Result<Frame>>;
@@ -56,8 +56,13 @@ pub(super) fn frames(reader: FrameReader, body_bytes_max: usize) -> FrameStream 
 
 /// Sends an answer.
 pub(super) async fn send_answer(writer: &mut FrameWriter, frame: &Frame) -> io::Result<()> {
-    match timeout(ANSWER_LEAVES_WITHIN, writer.send(frame)).await {
-        Ok(sent) => sent,
+    in_time(writer.send(frame)).await
+}
+
+/// Gives a write of answers up that takes too long. Nothing can follow it then.
+pub(super) async fn in_time(writing: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    match timeout(ANSWER_LEAVES_WITHIN, writing).await {
+        Ok(written) => written,
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the other end doesn't read its answers")),
     }
 }

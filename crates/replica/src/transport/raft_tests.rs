@@ -5,5 +5,5 @@ mod asks;
 mod cluster;
 mod net;
 mod rules;
-//mod snapshots;
+mod snapshots;
 mod streams;

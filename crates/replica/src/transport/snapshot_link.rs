@@ -32,9 +32,9 @@ use std::io;
 use std::time::Duration;
 
 /// Bytes of one piece.
-const PIECE_BYTES: usize = 1 << 20;
+pub(super) const PIECE_BYTES: usize = 1 << 20;
 /// Bytes that may be on the way.
-const WINDOW_BYTES: u64 = 4 << 20;
+pub(super) const WINDOW_BYTES: u64 = 4 << 20;
 /// The most bytes of a frame. An offer holds the membership, a piece its offset.
 const BYTES_MAX: usize = PIECE_BYTES + (1 << 10);
 /// How often the receiver says that it works.
@@ -46,23 +46,23 @@ const PIECE_WITHIN: Duration = Duration::from_secs(30);
 /// How long what was received of a broken transfer is kept.
 const HALF_KEPT_FOR: Duration = Duration::from_secs(60);
 
-const OFFER: u8 = 1;
-const PIECE: u8 = 2;
-const ANSWER: u8 = 3;
+pub(super) const OFFER: u8 = 1;
+pub(super) const PIECE: u8 = 2;
+pub(super) const ANSWER: u8 = 3;
 
 /// What the sender has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Offer {
+pub(super) struct Offer {
     /// Of the leader that sends it.
-    vote: Vote,
-    meta: SnapshotMeta,
+    pub(super) vote: Vote,
+    pub(super) meta: SnapshotMeta,
     /// Bytes of the file.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// What the receiver says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Answer {
+pub(super) enum Answer {
     /// Send from this offset of the file on.
     From(u64),
     /// All before this offset is written.
@@ -76,7 +76,7 @@ enum Answer {
 }
 
 /// A piece with its place in the file.
-fn piece(offset: u64, bytes: &[u8]) -> Frame {
+pub(super) fn piece(offset: u64, bytes: &[u8]) -> Frame {
     let mut body = BytesMut::with_capacity(size_of::<u64>() + bytes.len());
     body.put_u64(offset);
     body.put_slice(bytes);
@@ -84,7 +84,7 @@ fn piece(offset: u64, bytes: &[u8]) -> Frame {
 }
 
 /// Reads a piece.
-fn offset_and_bytes(frame: &Frame) -> io::Result<(u64, Bytes)> {
+pub(super) fn offset_and_bytes(frame: &Frame) -> io::Result<(u64, Bytes)> {
     match frame.body.split_first_chunk() {
         Some((offset, _)) if frame.kind == PIECE => {
             Ok((u64::from_be_bytes(*offset), frame.body.slice(size_of::<u64>()..)))

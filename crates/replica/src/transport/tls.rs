@@ -11,7 +11,8 @@ mod words;
 use super::links::BoxedStream;
 use files::Files;
 use rustls::client::{Resumption, verify_server_name};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CertificateError, ClientConfig, ServerConfig};
 use std::fmt;
@@ -76,6 +77,10 @@ impl PeerTls {
         let (files, secret) = Files::read(ca, cert, key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         files.check(&provider)?;
+        Self::over(files, secret, provider)
+    }
+
+    fn over(files: Files, secret: PrivateKeyDer<'static>, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         // No session is ever resumed: each connection shows a certificate of now, and there is no cache to fill.
         let versions = &[&rustls::version::TLS13];
         let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -99,6 +104,13 @@ impl PeerTls {
         server.send_tls13_tickets = 0;
         let (connector, acceptor) = (Arc::new(client).into(), Arc::new(server).into());
         Ok(Self { inner: Arc::new(Inner { files, connector, acceptor }) })
+    }
+
+    /// Without the checks, as a node that was started long ago.
+    #[cfg(test)]
+    pub(super) fn load_unchecked(ca: &Path, cert: &Path, key: &Path) -> Result<Self, TlsError> {
+        let (files, secret) = Files::read(ca, cert, key)?;
+        Self::over(files, secret, Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
     }
 
     /// The calling side. The other must show a certificate for node `to`.

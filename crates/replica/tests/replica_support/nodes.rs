@@ -45,7 +45,7 @@ impl Links for CutLinks {
             if self.cuts.is_cut(&self.from, to) {
                 return std::future::pending().await;
             }
-            let inner = TcpLinks.connect(to).await?;
+            let inner = TcpLinks::default().connect(to).await?;
             let stream = CutStream { inner, from: self.from.clone(), to: to.to_owned(), cuts: self.cuts.clone() };
             Ok(Box::new(stream) as BoxedStream)
         })
@@ -136,10 +136,17 @@ impl Cluster {
     }
 
     /// Starts a stopped node again, at the same address or another.
-    pub async fn start_again(&self, node: &Node, at: Option<&str>) -> Node {
-        let (door, member) = self.door(at).await;
-        let config = ReplicaConfig::new(&node.data, member.clone());
-        Node { replica: Replica::open(config, door).await.unwrap(), member, data: node.data.clone() }
+    pub async fn start_again(&self, node: &Node, at: &str) -> Node {
+        for _ in 0..100 {
+            let (door, member) = self.door(Some(at)).await;
+            let config = ReplicaConfig::new(&node.data, member.clone());
+            if let Ok(replica) = Replica::open(config, door).await {
+                return Node { replica, member, data: node.data.clone() };
+            }
+            // Tasks of the stopped replica may still be on their way out, with the log open.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the folder of a stopped replica can't be opened after 5 s");
     }
 
     pub async fn until_voter(&self, node_id: u64) {
@@ -178,7 +185,13 @@ impl Cluster {
             drop(plain);
             return Box::pin(self.door(Some(&member.peer))).await;
         };
-        let listener = TcpListener::bind(at).await.unwrap();
+        let listener = loop {
+            match TcpListener::bind(at).await {
+                Ok(listener) => break listener,
+                // The door of a stopped replica is on its way out.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        };
         let links = CutLinks { from: at.to_owned(), cuts: self.cuts.clone() };
         let door = PeerDoor::new(Box::new(listener), Arc::new(links), PeerSecurity::Plain);
         let member = Member {

@@ -114,7 +114,7 @@ mod tests {
     use crate::service::{AcquireAnswer, Service};
     use http_body_util::BodyExt as _;
     use kunci_api::{parse, resource};
-    use kunci_replica::{Member, Replica, ReplicaConfig};
+    use kunci_replica::{Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig};
     use std::time::Duration;
     use tokio::time::sleep;
 
@@ -131,7 +131,9 @@ mod tests {
     #[tokio::test]
     async fn a_grant_counts_as_handed_out_from_the_moment_its_bytes_are_taken() {
         let data = tempfile::tempdir().unwrap();
-        let replica = Replica::open(ReplicaConfig::new(data.path(), Member::default())).await.unwrap();
+        let peers = PeerDoor::bind(([127, 0, 0, 1], 0).into(), PeerSecurity::Plain).await.unwrap();
+        let config = ReplicaConfig::new(data.path(), Member::default());
+        let replica = Replica::form(config, peers, None).await.unwrap();
         assert!(replica.serving(Duration::from_secs(5)).await);
         let service = Service::new(replica.clone());
         let change = parse(br#"{"replaces":0,"policy":{"waiterGraceMs":200}}"#).unwrap();

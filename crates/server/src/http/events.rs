@@ -17,12 +17,12 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kunci_api::{Code, EventBody, Invalid, Problem};
 use kunci_core::event::{Event, EventKind};
-use kunci_replica::{Compacted, Watch};
+use kunci_replica::{Compacted, Lead, Watch};
 use kunci_types::Revision;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 
 /// A chunk carries at most so many events, so that a reader that comes back gets them in few writes.
@@ -59,7 +59,8 @@ pub(super) async fn events(
         Failure::from(door.service.refuse(Problem::new(Code::Overloaded, detail)))
     })?;
     let Stamped { body: (watch, after), position } = door.service.watch(after).await?;
-    let stream = Stream { door, watch, prefix, gone, seen: after, told: None, _permit: permit };
+    let lead = door.service.lead_changes();
+    let stream = Stream { door, lead, watch, prefix, gone, seen: after, told: None, _permit: permit };
     let chunks = unfold(Some(stream), |stream| async {
         let (chunk, stream) = stream?.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(chunk)), stream))
@@ -83,6 +84,7 @@ fn wanted(query: Option<&str>, headers: &HeaderMap) -> Result<(String, Option<Re
 /// One reader.
 struct Stream {
     door: Door,
+    lead: watch::Receiver<Lead>,
     watch: Watch,
     prefix: String,
     gone: Gone,
@@ -155,6 +157,8 @@ impl Stream {
             biased;
             () = self.door.stop.cancelled() => Step::End,
             () = self.gone.0.cancelled() => Step::End,
+            // A node that doesn't lead any more may hear of nothing: its readers go on at the new leader.
+            _ = self.lead.wait_for(|lead| *lead != Lead::Here) => Step::End,
             next = self.watch.next() => next.into(),
             () = sleep(self.door.limits.alive_every) => Step::Alive,
         }

@@ -60,7 +60,7 @@ pub(super) struct Way {
 /// When a call is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// As soon as the log has it. A client that has closed its side may still read.
+    /// As soon as the log has it.
     AtOnce,
     /// When others make way, or bit by bit. It ends when its client closes its side.
     WhileClientWaits,

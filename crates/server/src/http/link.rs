@@ -164,3 +164,6 @@ impl KeptLink {
         self.state.lock().await.open = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

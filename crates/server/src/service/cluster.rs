@@ -227,7 +227,7 @@ mod tests {
     fn of(members: Vec<MemberStatus>) -> Vec<String> {
         warnings(&NodeStatus {
             node_id: 1,
-            cluster_id: ClusterId::default(),
+            cluster_id: ClusterId::random().unwrap(),
             role: Role::Leader,
             leader: Some(1),
             serving: true,

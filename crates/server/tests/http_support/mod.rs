@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) door: JoinHandle<()>,
     pub(crate) http: HttpDoor,
     pub(crate) wire: Wire,
+    /// Where its peers reach it.
+    pub(crate) peer: String,
     data: TempDir,
 }
 
@@ -88,8 +90,8 @@ impl Node {
         };
         assert!(replica.serving(SOON).await, "the replica doesn't serve");
         opening.http.enter(Service::new(replica.clone()));
-        let Opening { address, http, stop, door, wire, data, .. } = opening;
-        Self { address, replica, http, stop, door, wire, data }
+        let Opening { address, http, stop, door, wire, data, me, .. } = opening;
+        Self { address, replica, http, stop, door, wire, peer: me.peer, data }
     }
 
     pub(crate) async fn connect(&self) -> Connection {

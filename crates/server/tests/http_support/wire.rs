@@ -22,7 +22,7 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let doorway = Box::new(On { what: listener, wire: self.clone() });
-        let links = Arc::new(On { what: TcpLinks, wire: self.clone() });
+        let links = Arc::new(On { what: TcpLinks::default(), wire: self.clone() });
         (PeerDoor::new(doorway, links, PeerSecurity::Plain), address)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: who may come through, and where to. Never: decides who is a member (the roster says that).
 
-use super::places::{Held, Place as Taken, Places};
+use super::places::{Held, Places, Taken};
 use super::trouble::end;
 use super::{Incoming, Invited};
 use crate::raft_types::Member;

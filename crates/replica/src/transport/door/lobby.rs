@@ -34,7 +34,7 @@ pub(super) async fn run(doorway: &mut dyn Doorway, reception: Arc<Reception>) ->
             biased;
             Some(ended) = lobby.tasks.join_next_with_id() => lobby.leave(ended),
             () = sleep_until(gives_way_at.unwrap_or(again_at)), if gives_way_at.is_some() => lobby.make_room(),
-            accepted = accept(doorway, again_at), if gives_way_at.is_none() => match accepted {
+            accepted = accept(doorway, again_at), if lobby.has_room() => match accepted {
                 Ok(arrival) => lobby.enter(arrival),
                 Err(error) => {
                     lobby.reception.said.say("accept", &Said::NOBODY, &error);
@@ -56,7 +56,7 @@ async fn accept(doorway: &mut dyn Doorway, not_before: Instant) -> io::Result<Ar
 struct Lobby {
     reception: Arc<Reception>,
     tasks: JoinSet<()>,
-    /// In order of arrival. An ended one stays until its task was seen to end.
+    /// One for each task.
     slots: Vec<Slot>,
 }
 
@@ -66,6 +66,7 @@ struct Slot {
     from: String,
     since: Instant,
     has_spoken: Arc<AtomicBool>,
+    is_leaving: bool,
 }
 
 impl Slot {
@@ -79,7 +80,7 @@ impl Lobby {
         let (from, has_spoken) = (arrival.from.clone(), Arc::new(AtomicBool::new(false)));
         let task = Arc::clone(&self.reception).receive(arrival, Arc::clone(&has_spoken));
         let abort = self.tasks.spawn(task);
-        self.slots.push(Slot { task: abort.id(), abort, from, since: Instant::now(), has_spoken });
+        self.slots.push(Slot { task: abort.id(), abort, from, since: Instant::now(), has_spoken, is_leaving: false });
     }
 
     fn leave(&mut self, ended: Result<(Id, ()), JoinError>) {
@@ -95,9 +96,13 @@ impl Lobby {
         self.slots.retain(|slot| slot.task != task);
     }
 
-    /// When the next one gives way, if there is no room for another.
+    fn has_room(&self) -> bool {
+        self.slots.len() < SHAKING_MAX
+    }
+
+    /// When the next one gives way, if one must.
     fn gives_way_at(&self) -> Option<Instant> {
-        if self.slots.len() < SHAKING_MAX {
+        if self.has_room() || self.slots.iter().any(|slot| slot.is_leaving) {
             return None;
         }
         self.slots.iter().map(Slot::gives_way_at).min()
@@ -105,12 +110,13 @@ impl Lobby {
 
     /// Ends the handshake that has used its time up the longest ago.
     fn make_room(&mut self) {
-        let Some(slot) = self.slots.iter().min_by_key(|slot| slot.gives_way_at()) else {
+        let Some(slot) = self.slots.iter_mut().min_by_key(|slot| slot.gives_way_at()) else {
             return;
         };
         // It may have spoken since the time was set.
         if slot.gives_way_at() <= Instant::now() {
             slot.abort.abort();
+            slot.is_leaving = true;
             let why = format_args!("it gives way to others: {SHAKING_MAX} connections are shaking hands");
             self.reception.said.say("gives_way", &slot.from, &why);
         }

@@ -28,7 +28,7 @@ impl Places {
     ///
     /// # Errors
     /// Says which limit is reached.
-    pub(super) fn take(&self, from: u64) -> Result<Place, String> {
+    pub(super) fn take(&self, from: u64) -> Result<Taken, String> {
         let mut taken = self.taken();
         if taken.get(&from).is_some_and(|of_one| *of_one >= PLACES_OF_ONE_MAX) {
             return Err(format!("node {from} has {PLACES_OF_ONE_MAX} connections here already"));
@@ -37,7 +37,7 @@ impl Places {
             return Err(format!("{PLACES_MAX} connections of nodes are open here already"));
         }
         *taken.entry(from).or_default() += 1;
-        Ok(Place { places: self.clone(), from })
+        Ok(Taken { places: self.clone(), from })
     }
 
     fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
@@ -47,12 +47,12 @@ impl Places {
 
 /// A place that is taken until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Taken {
     places: Places,
     from: u64,
 }
 
-impl Drop for Place {
+impl Drop for Taken {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
         if let Some(of_one) = taken.get_mut(&self.from) {
@@ -71,11 +71,11 @@ pub(super) struct Held {
     // One for each half of the stream: each has a task of its own to wake.
     closed_for_reading: Pin<Box<WaitForCancellationFutureOwned>>,
     closed_for_writing: Pin<Box<WaitForCancellationFutureOwned>>,
-    _place: Place,
+    _place: Taken,
 }
 
 impl Held {
-    pub(super) fn new(stream: BoxedStream, closed: &CancellationToken, place: Place) -> Self {
+    pub(super) fn new(stream: BoxedStream, closed: &CancellationToken, place: Taken) -> Self {
         Self {
             stream,
             closed: closed.clone(),

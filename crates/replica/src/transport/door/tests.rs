@@ -8,6 +8,7 @@ use crate::transport::handshake::{self, Answer, Hello, RefusalCode};
 use crate::transport::links::BoxedStream;
 use crate::transport::roster::Standing;
 use crate::transport::testing::{Ca, Made, Wire, wire};
+use crate::transport::tls::PeerTls;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -478,6 +479,28 @@ async fn nodes_of_two_cas_refuse_each_other_and_say_why() {
     assert!(refused.ends_with("it was made by another CA than that node's --peer-ca"), "{refused}");
 }
 
+/// A certificate that ran out while its node was running.
+#[tokio::test(start_paused = true)]
+async fn an_expired_certificate_is_refused_on_both_sides_and_both_say_so() {
+    let ca = Ca::new();
+    let (cert, key) = ca.make(Made { not_after_year: 2001, ..Made::for_node(1) });
+    let expired = PeerSecurity::Tls(PeerTls::load_unchecked(&ca.file(), &cert, &key).unwrap());
+    let open = Open::with(expired.clone());
+    let called = words(open.dialer_with(node(2), tls(&ca, 2)).connect(1, "one:7402", Purpose::Ask).await);
+    assert!(called.starts_with("one:7402: its certificate expired ") && called.contains(" days ago"), "{called}");
+
+    let open = Open::with(tls(&ca, 2));
+    let calling = open.dialer_with(node(1), expired).connect(2, "one:7402", Purpose::Ask).await;
+    assert_eq!(
+        words(calling),
+        format!(
+            "one:7402: it doesn't accept this node's certificate in {}: by its clock it has expired or isn't valid \
+             yet; renew it, or set the clock",
+            cert.display()
+        )
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn plain_and_tls_tell_each_other_apart_at_once() {
     let ca = Ca::new();
@@ -506,7 +529,7 @@ async fn over_tcp_a_member_comes_in_beside_silent_strangers_and_refusals_arrive(
     let ca = Ca::new();
     let door = PeerDoor::bind("127.0.0.1:0".parse().unwrap(), tls(&ca, 1)).await.unwrap();
     let address = door.local_address().unwrap().to_string();
-    let dialer = |me, security| Dialer::new(Arc::new(TcpLinks), security, me, Roster::default());
+    let dialer = |me, security| Dialer::new(Arc::new(TcpLinks::default()), security, me, Roster::default());
     let (to, mut incoming) = mpsc::channel(8);
     let guard = door.open(node(1), roster(), member("one:7402"), to);
     let mut strangers = Vec::new();

@@ -5,8 +5,8 @@
 //!
 //! The library opens a stream for each heartbeat and gives it up after one heartbeat interval. An answer may take
 //! longer: the other end answers in order, and only when its disk has what came before. So a stream that was given
-//! up leaves its answers to come, the next one passes over them, and the connection lives on. Answers come in the
-//! order of the requests, so a count is enough to tell whose they are.
+//! up leaves its answers to come, the next one passes over them, and the connection lives on. Requests are numbered:
+//! an answer that were taken for that to a later heartbeat would prove a lead that isn't one any more.
 
 use super::super::dial::{DialError, Dialer};
 use super::super::frame::{Connection, Frame, FrameWriter, Frames};
@@ -18,7 +18,7 @@ use super::address_of;
 use crate::raft_types::TypeConfig;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use openraft::raft::StreamAppendResult;
+use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -28,6 +28,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 const SILENT_MAX: Duration = Duration::from_secs(1);
 /// Many bytes on the way get more time than that: as long as they take on a slow network.
 const SLOW_BYTES_PER_MILLI: usize = 4 << 10;
+
+type Request = AppendEntriesRequest<TypeConfig>;
 
 /// One kept connection to a member, made when it is needed.
 pub(super) struct AppendLink {
@@ -47,13 +49,19 @@ enum State {
 struct Up {
     answers: FrameStream,
     writer: FrameWriter,
-    /// The bytes of each request whose answer is still to come, oldest first.
-    owed: VecDeque<usize>,
+    /// The requests whose answers are still to come, oldest first.
+    owed: VecDeque<Owed>,
     owed_bytes: usize,
+    next_number: u64,
     /// When the last answer came, or else the oldest of these requests went out.
     progress: Instant,
     /// A frame is half out: set while one is being written, which can be given up.
     is_writing: bool,
+}
+
+struct Owed {
+    number: u64,
+    bytes: usize,
 }
 
 /// Why a request has no answer.
@@ -123,9 +131,9 @@ impl AppendLink {
     ///
     /// # Errors
     /// The connection is dropped then.
-    pub(super) async fn send(&mut self, frame: &Frame, patience: Duration) -> Result<(), Broken> {
+    pub(super) async fn send(&mut self, request: &Request, patience: Duration) -> Result<(), Broken> {
         let up = self.connected().await?;
-        let sent = up.send(frame, patience).await;
+        let sent = up.send(request, patience).await;
         if sent.is_err() {
             self.drop_connection();
         }
@@ -185,22 +193,26 @@ impl Up {
             writer,
             owed: VecDeque::new(),
             owed_bytes: 0,
+            next_number: 0,
             progress: Instant::now(),
             is_writing: false,
         }
     }
 
     /// Answers aren't read meanwhile. The other end has room for as many as may be owed, so it doesn't wait for that.
-    async fn send(&mut self, frame: &Frame, patience: Duration) -> Result<(), Broken> {
-        self.is_writing = true;
+    async fn send(&mut self, request: &Request, patience: Duration) -> Result<(), Broken> {
+        let number = self.next_number;
+        let frame = Frame::holding(APPEND, &(number, request))?;
         let bytes = frame.body.len();
         let within = allowed(self.owed_bytes + bytes, patience);
-        timeout(within, self.writer.send(frame)).await.map_err(|_| Broken::Silent(within))??;
+        self.is_writing = true;
+        timeout(within, self.writer.send(&frame)).await.map_err(|_| Broken::Silent(within))??;
         self.is_writing = false;
         if self.owed.is_empty() {
             self.progress = Instant::now();
         }
-        self.owed.push_back(bytes);
+        self.next_number += 1;
+        self.owed.push_back(Owed { number, bytes });
         self.owed_bytes += bytes;
         Ok(())
     }
@@ -217,19 +229,25 @@ impl Up {
         if frame.kind == REFUSED {
             return Err(Broken::Refused(frame.value()?));
         }
-        let Some(bytes) = self.owed.pop_front().filter(|_| frame.kind == APPEND) else {
-            let text = format!("an answer of kind {} that nothing asked for", frame.kind);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text).into());
+        let (number, answer) = match frame.kind {
+            APPEND => frame.value()?,
+            kind => return Err(malformed(format!("an answer of kind {kind}, expected {APPEND}"))),
         };
-        self.owed_bytes -= bytes;
+        let expected = self.owed.pop_front().filter(|expected| expected.number == number);
+        let expected = expected.ok_or_else(|| malformed(format!("the answer to request {number} is out of turn")))?;
+        self.owed_bytes -= expected.bytes;
         self.progress = Instant::now();
-        Ok(frame.value()?)
+        Ok(answer)
     }
 
     /// Until when the next answer must be here, if one is to come.
     fn deadline(&self) -> Option<Instant> {
         (!self.owed.is_empty()).then(|| self.progress + allowed(self.owed_bytes, Duration::ZERO))
     }
+}
+
+fn malformed(what: String) -> Broken {
+    io::Error::new(io::ErrorKind::InvalidData, what).into()
 }
 
 /// How long the other end may be silent with so many bytes on the way. The library's own limit is one heartbeat

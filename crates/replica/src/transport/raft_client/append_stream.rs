@@ -6,8 +6,6 @@
 //! Trap 1 of the design: a stream ends only after each request has its answer, and a clean end is the end of the
 //! stream and no error, for which the library would wait before the next.
 
-use super::super::frame::Frame;
-use super::super::raft_frames::APPEND;
 use super::append_link::{AppendLink, Broken};
 use super::{Appended, append_failed};
 use crate::raft_types::TypeConfig;
@@ -42,7 +40,7 @@ struct Run<'l, S> {
     /// were given up come first.
     waiting: usize,
     /// The only request so far, sent on a connection from before. If that turns out dead the request goes out again.
-    again: Option<Frame>,
+    again: Option<AppendEntriesRequest<TypeConfig>>,
 }
 
 enum Event {
@@ -71,7 +69,7 @@ where
                 Event::Answer(Err(broken)) | Event::EarlierAnswer(Err(broken)) => {
                     self.connection_ended(broken).await
                 }
-                Event::Request(request) => self.request(&request).await,
+                Event::Request(request) => self.request(request).await,
                 Event::NoMoreRequests => {
                     self.input = None;
                     Ok(())
@@ -100,11 +98,10 @@ where
         }
     }
 
-    async fn request(&mut self, request: &AppendEntriesRequest<TypeConfig>) -> Result<(), Broken> {
-        let frame = Frame::holding(APPEND, request)?;
+    async fn request(&mut self, request: AppendEntriesRequest<TypeConfig>) -> Result<(), Broken> {
         let (is_first, is_kept) = (self.waiting == 0, self.link.is_up());
-        let sent = self.link.send(&frame, self.patience).await;
-        self.again = (is_first && is_kept).then_some(frame);
+        let sent = self.link.send(&request, self.patience).await;
+        self.again = (is_first && is_kept).then_some(request);
         match sent {
             Ok(()) => {
                 self.waiting += 1;
@@ -122,8 +119,8 @@ where
     /// Sends the only request again on a fresh connection. Taking it twice does no harm at the other end.
     async fn try_again(&mut self, broken: Broken) -> Result<(), Broken> {
         let may_help = matches!(broken, Broken::Io(_) | Broken::Closed);
-        let Some(frame) = self.again.take().filter(|_| may_help) else { return Err(broken) };
-        self.link.send(&frame, self.patience).await?;
+        let Some(request) = self.again.take().filter(|_| may_help) else { return Err(broken) };
+        self.link.send(&request, self.patience).await?;
         self.waiting = 1;
         Ok(())
     }

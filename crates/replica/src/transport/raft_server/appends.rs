@@ -5,7 +5,7 @@
 
 use super::super::frame::{BODY_BYTES_MAX, Connection, Frame, FrameWriter, Frames};
 use super::super::raft_frames::{
-    APPEND, IDLE_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, REFUSED, check_append, frames, send_answer,
+    APPEND, IDLE_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, REFUSED, check_append, frames, in_time, send_answer,
 };
 use super::{Ended, Host};
 use crate::raft_types::TypeConfig;
@@ -33,8 +33,8 @@ pub(super) async fn serve(host: &Host, from: u64, connection: Connection) -> Res
             biased;
             ready = answers.next() => {
                 let Some(ready) = ready else { return Ok(()) };
-                under_way.remove(ready.len());
-                if send_answers(&mut writer, ready).await? == After::End {
+                let numbered = ready.into_iter().zip(under_way.take());
+                if send_answers(&mut writer, numbered.collect()).await? == After::End {
                     return Ok(());
                 }
             }
@@ -46,12 +46,12 @@ pub(super) async fn serve(host: &Host, from: u64, connection: Connection) -> Res
                     Err(_) if under_way.is_any() => continue,
                     Err(_) => return Err(Ended::Idle),
                 };
-                let request = match check(from, &frame) {
+                let (number, request) = match check(from, &frame) {
                     Ok(request) => request,
                     Err(what) => return refuse(&mut writer, what).await,
                 };
                 host.roster.heard_from(from);
-                under_way.add(frame.body.len());
+                under_way.add(number, frame.body.len());
                 // There is room for as many as may be under way.
                 if to_raft.try_send(request).is_err() {
                     return Err(Ended::Stopped("it takes no entries".to_owned()));
@@ -67,31 +67,28 @@ enum After {
     End,
 }
 
-async fn send_answers(writer: &mut FrameWriter, ready: Vec<Answer>) -> Result<After, Ended> {
-    let last = ready.len();
-    for (number, answer) in ready.into_iter().enumerate() {
+/// The answers with the numbers of their requests. They leave in one piece.
+async fn send_answers(writer: &mut FrameWriter, ready: Vec<(Answer, u64)>) -> Result<After, Ended> {
+    let mut after = After::GoOn;
+    for (answer, number) in ready {
         let answer = answer.map_err(|fatal| Ended::Stopped(fatal.to_string()))?;
-        let frame = Frame::holding(APPEND, &answer)?;
-        let is_success = answer.is_ok();
-        if !is_success || number + 1 == last {
-            send_answer(writer, &frame).await?;
-        } else {
-            writer.write(&frame).await?;
-        }
-        if !is_success {
-            return Ok(After::End);
+        in_time(writer.write(&Frame::holding(APPEND, &(number, &answer))?)).await?;
+        if answer.is_err() {
+            after = After::End;
+            break;
         }
     }
-    Ok(After::GoOn)
+    in_time(writer.flush()).await?;
+    Ok(after)
 }
 
-fn check(from: u64, frame: &Frame) -> Result<AppendEntriesRequest<TypeConfig>, String> {
+fn check(from: u64, frame: &Frame) -> Result<(u64, AppendEntriesRequest<TypeConfig>), String> {
     if frame.kind != APPEND {
         return Err(format!("a frame of kind {} on a connection for entries", frame.kind));
     }
-    let request: AppendEntriesRequest<TypeConfig> = frame.value().map_err(|error| error.to_string())?;
+    let (number, request) = frame.value().map_err(|error| error.to_string())?;
     check_append(from, &request)?;
-    Ok(request)
+    Ok((number, request))
 }
 
 async fn refuse(writer: &mut FrameWriter, what: String) -> Result<(), Ended> {
@@ -102,27 +99,31 @@ async fn refuse(writer: &mut FrameWriter, what: String) -> Result<(), Ended> {
 /// The requests that have no answer yet.
 #[derive(Default)]
 struct UnderWay {
-    bytes: VecDeque<usize>,
-    bytes_in_all: usize,
+    /// Number and bytes of each, oldest first.
+    requests: VecDeque<(u64, usize)>,
+    bytes: usize,
 }
 
 impl UnderWay {
-    fn add(&mut self, bytes: usize) {
-        self.bytes.push_back(bytes);
-        self.bytes_in_all += bytes;
+    fn add(&mut self, number: u64, bytes: usize) {
+        self.requests.push_back((number, bytes));
+        self.bytes += bytes;
     }
 
-    fn remove(&mut self, requests: usize) {
-        for _ in 0..requests {
-            self.bytes_in_all -= self.bytes.pop_front().unwrap_or(0);
-        }
+    /// The numbers of the requests that have their answers now: as many as are asked for, oldest first.
+    fn take(&mut self) -> impl Iterator<Item = u64> {
+        std::iter::from_fn(|| {
+            let (number, bytes) = self.requests.pop_front()?;
+            self.bytes -= bytes;
+            Some(number)
+        })
     }
 
     fn is_any(&self) -> bool {
-        !self.bytes.is_empty()
+        !self.requests.is_empty()
     }
 
     fn has_room(&self) -> bool {
-        self.bytes.len() < IN_FLIGHT_MAX && self.bytes_in_all < IN_FLIGHT_BYTES_MAX
+        self.requests.len() < IN_FLIGHT_MAX && self.bytes < IN_FLIGHT_BYTES_MAX
     }
 }

@@ -4,6 +4,7 @@ use super::super::door::{DoorGuard, Incoming};
 use super::super::handshake::Purpose;
 use super::super::raft_client::{Asks, PeerNetworks};
 use super::super::raft_server::{Host, serve};
+use super::super::snapshot_link::HalfReceived;
 use super::net::{Net, me, member, roster};
 use crate::log_store::{LogOptions, LogStore};
 use crate::pulse::Census;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 /// One node. Dropping it stops what it serves; its library goes on until it is shut down.
 pub(super) struct Node {
@@ -45,6 +47,10 @@ impl Drop for Node {
 
 impl Node {
     pub(super) async fn start(net: &Net, id: u64) -> Self {
+        Self::start_with(net, id, HalfReceived::default()).await
+    }
+
+    pub(super) async fn start_with(net: &Net, id: u64, half_received: HalfReceived) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (log_folder, snapshot_folder) = (folder.path().join("log"), folder.path().join("snapshots"));
         std::fs::create_dir(&log_folder).unwrap();
@@ -60,6 +66,7 @@ impl Node {
         let raft = Raft::new(id, Arc::new(settings()), networks, log, state_machine).await.unwrap();
         let on_pulse = Arc::new(|from, _| Census { leader: Some(from), ..Census::default() });
         let host = Host::new(raft.clone(), snapshots, dialer.roster().clone(), on_pulse);
+        let host = Host { half_received, ..host };
         let (incoming, taken) = mpsc::channel(16);
         let guard = door.open(me(id), dialer.roster().clone(), member(id), incoming);
         let came_in = Arc::default();
@@ -85,9 +92,15 @@ impl Node {
 
     /// Writes one entry with these commands; gives its index.
     pub(super) async fn write(&self, commands: Vec<Command>) -> u64 {
-        let entry = Entry { now: ClusterTime::from_ms(1), commands };
-        let written = self.raft.client_write(EntryBytes(entry.encode().into())).await;
-        written.unwrap().log_id.index
+        let entry = EntryBytes(Entry { now: ClusterTime::from_ms(1), commands }.encode().into());
+        loop {
+            match self.raft.client_write(entry.clone()).await {
+                Ok(written) => return written.log_id.index,
+                // It was elected, and has yet to hear from a quorum.
+                Err(error) if error.to_string().contains("lease") => sleep(Duration::from_millis(10)).await,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
     }
 
     /// Writes entries until the state holds this many more leases, with 1 KiB of metadata each.
@@ -200,7 +213,7 @@ pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         if is_so() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10)).await;
     }
     panic!("waited in vain until {what}");
 }

@@ -10,7 +10,6 @@ use crate::raft_types::{Entry, EntryBytes, LogId, Payload, TypeConfig, Vote};
 use bytes::Bytes;
 use openraft::impls::leader_id_std::LeaderId;
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult, TransferLeaderRequest, VoteRequest};
-use serde::Serialize;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -42,11 +41,11 @@ async fn a_node_can_t_send_entries_in_the_name_of_another() {
     let net = Net::default();
     let node = Node::start(&net, 1).await;
     let mut connection = call(&net, Purpose::Append).await;
-    let answer = exchange(&mut connection, &Frame::holding(APPEND, &heartbeat(2)).unwrap()).await;
-    assert!(answer.value::<StreamAppendResult<TypeConfig>>().unwrap().is_ok());
+    let answer = exchange(&mut connection, &Frame::holding(APPEND, &(0_u64, heartbeat(2))).unwrap()).await;
+    assert!(answer.value::<(u64, StreamAppendResult<TypeConfig>)>().unwrap().1.is_ok());
     assert!(node.host.roster.silent_for(2).is_some());
 
-    let answer = exchange(&mut connection, &Frame::holding(APPEND, &heartbeat(3)).unwrap()).await;
+    let answer = exchange(&mut connection, &Frame::holding(APPEND, &(0_u64, heartbeat(3))).unwrap()).await;
     assert_eq!((answer.kind, answer.value().unwrap()), (REFUSED, "node 2 speaks for node 3".to_owned()));
     assert!(is_closed(&mut connection).await);
     assert!(node.host.roster.silent_for(3).is_none(), "it wasn't heard from");
@@ -117,7 +116,7 @@ async fn what_can_t_be_read_ends_the_connection_and_not_the_node() {
         }
     }
     let mut connection = call(&net, Purpose::Append).await;
-    let answer = exchange(&mut connection, &Frame::holding(APPEND, &heartbeat(2)).unwrap()).await;
+    let answer = exchange(&mut connection, &Frame::holding(APPEND, &(0_u64, heartbeat(2))).unwrap()).await;
     assert_eq!(answer.kind, APPEND);
     assert!(node.raft.is_initialized().await.is_ok());
 }

@@ -1,0 +1,111 @@
+//! A node that is asked to stop, as the clients of its cluster see it.
+
+use crate::node::call;
+use crate::support::{Dev, acquire, free_base_port, holder, is_alive, signal, until};
+use serde_json::{Value, json};
+use std::io::{ErrorKind, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Renews a lease again and again until told to stop, or until nobody takes a connection any more; every answer that
+/// wasn't a success.
+fn keep_renewing(http: SocketAddr, path: &str, lease: &Value, stop: &AtomicBool) -> Vec<String> {
+    let mut failed = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        match call(http, "POST", path, Some(lease)) {
+            Ok((200, _)) => {}
+            // Nothing was sent: a client goes to another node then.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => break,
+            other => failed.push(format!("{http}: {other:?}")),
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    failed
+}
+
+/// Cases C48 and C134: leadership moves before the leader ends, and neither those who ask it nor those who ask
+/// another node have a request fail.
+#[test]
+fn a_leader_that_is_asked_to_stop_hands_over_and_fails_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), free_base_port(), 3);
+    let leader = dev.leader(&[0]);
+    let other = (leader + 1) % 3;
+    let grant = acquire(dev.http(other), "r", "w");
+    let lease = json!({ "leaseId": grant["leaseId"] });
+    let (stop, pid) = (AtomicBool::new(false), dev.pid(leader).unwrap());
+
+    let failed = thread::scope(|scope| {
+        let renew = |index| keep_renewing(dev.http(index), "/locks/r/renew", &lease, &stop);
+        let clients: Vec<_> =
+            [leader, leader, leader, 0, 1, 2].map(|index| scope.spawn(move || renew(index))).into_iter().collect();
+        thread::sleep(Duration::from_millis(300));
+        signal(pid, "TERM");
+        until("the node ends", || (!is_alive(pid)).then_some(()));
+        thread::sleep(Duration::from_millis(500));
+        stop.store(true, Ordering::Relaxed);
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+
+    assert_eq!(failed, Vec::<String>::new(), "{}", dev.log(leader));
+    assert!(dev.log(leader).contains("handed leadership over"), "{}", dev.log(leader));
+    assert!(dev.words().contains(&format!("node-{leader} ended (exit code 0)")), "{}", dev.words());
+    assert_eq!(until("it is known who holds r", || holder(dev.http(other), "r")).0, "w");
+}
+
+/// Case C134: a waiter is told to come back, has its place on another node, and a stuck client holds nothing up.
+#[test]
+fn a_waiter_of_a_node_that_stops_keeps_its_place_on_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), free_base_port(), 3);
+    let leader = dev.leader(&[0]);
+    let other = (leader + 1) % 3;
+    let grant = acquire(dev.http(leader), "r", "holder");
+    let wait = |owner: &str, ms: u64| {
+        json!({ "clientId": owner, "requestId": format!("of-{owner}"), "leaseDurationMs": 60_000, "waitTimeoutMs": ms })
+    };
+    let queue = |http, at_least: usize| {
+        until("the queue is long enough", || match call(http, "GET", "/locks/r/queue", None) {
+            Ok((200, body)) => (body["waiters"].as_array()?.len() >= at_least).then_some(body),
+            _ => None,
+        })
+    };
+    // Half a request: it never gets its other half.
+    let mut stuck = TcpStream::connect(dev.http(leader)).unwrap();
+    stuck.write_all(b"POST /locks/r/acquire HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{").unwrap();
+
+    thread::scope(|scope| {
+        let (http, body) = (dev.http(leader), wait("first", 60_000));
+        let waiting = scope.spawn(move || call(http, "POST", "/locks/r/acquire", Some(&body)));
+        queue(dev.http(other), 1);
+        let (there, body) = (dev.http(other), wait("second", 60_000));
+        let second = scope.spawn(move || call(there, "POST", "/locks/r/acquire", Some(&body)));
+        queue(dev.http(other), 2);
+        let pid = dev.pid(leader).unwrap();
+        signal(pid, "TERM");
+        let (status, told) = waiting.join().unwrap().unwrap();
+        assert_eq!((status, &told["applied"]), (503, &json!("unknown")), "{told}");
+        until("the node ends", || (!is_alive(pid)).then_some(()));
+
+        let body = wait("first", 60_000);
+        let back = scope.spawn(move || {
+            until("the first is answered", || match call(there, "POST", "/locks/r/acquire", Some(&body)) {
+                Ok((503, _)) => None,
+                other => Some(other.unwrap()),
+            })
+        });
+        thread::sleep(Duration::from_millis(500));
+        let released = json!({ "leaseId": grant["leaseId"] });
+        until("it is released", || match call(there, "DELETE", "/locks/r", Some(&released)) {
+            Ok((200, _)) => Some(()),
+            _ => None,
+        });
+        let (status, first) = back.join().unwrap();
+        assert_eq!((status, &first["acquired"]), (200, &json!(true)), "{first}");
+        call(there, "DELETE", "/locks/r", Some(&json!({ "leaseId": first["leaseId"] }))).unwrap();
+        drop(second.join().unwrap());
+    });
+    drop(stuck);
+}

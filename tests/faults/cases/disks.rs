@@ -1,0 +1,164 @@
+//! Disks that are slow, fail, hang or are full.
+
+use super::asking::{Ask, acquire, answer, client, release};
+use super::scene::Scene;
+use crate::clock::{now_us, pause, wait_for};
+use crate::history::Told;
+use crate::run::Run;
+use crate::world::{DiskFault, SmallDisk, World};
+use std::time::Duration;
+
+/// A follower whose syncs take 300 ms is no hindrance: the quorum is the other two.
+#[test]
+fn a_slow_disk_of_one_follower_slows_nobody_down() {
+    let mut scene = Scene::busy("a_slow_disk_of_one_follower_slows_nobody_down", 3);
+    let (leader, before) = (scene.world.leader(), scene.takeovers());
+    let slow = scene.world.others(leader)[0];
+    let since_us = now_us();
+    {
+        let _slow = scene.world.node(slow).spoil_disk(DiskFault::Slow(Duration::from_millis(300)));
+        pause(6_000);
+    }
+    let gap = scene.longest_gap_ms(since_us);
+    println!("longest time without a grant: {gap} ms");
+    assert!(gap < 500, "{gap} ms without a grant");
+    assert_eq!((scene.world.leader(), scene.takeovers()), (leader, before));
+    pause(1_000);
+    let (tally, _) = scene.close();
+    assert_eq!((tally.unsettled, tally.lost), (0, 0), "{tally:?}");
+}
+
+/// S4: a node whose sync fails stops at once and in plain words, and acknowledges nothing on the strength of it; the
+/// others go on, and it comes back with what it had.
+#[test]
+fn a_failed_sync_stops_the_node_and_not_the_cluster() {
+    let mut scene = Scene::busy("a_failed_sync_stops_the_node_and_not_the_cluster", 3);
+    for is_leader in [false, true] {
+        let leader = scene.world.leader();
+        let bad = if is_leader { leader } else { scene.world.others(leader)[0] };
+        let since_us = now_us();
+        let spoilt = scene.world.node(bad).spoil_disk(DiskFault::Fails);
+        let ended = scene.world.node(bad).wait(Duration::from_secs(10));
+        drop(spoilt);
+        let words = scene.world.node(bad).words();
+        let status = ended.unwrap_or_else(|| panic!("node {bad} goes on with a failed sync:\n{words}"));
+        assert_eq!(status.code(), Some(70), "{words}");
+        pause(1_000);
+        let gap = scene.next_grant_ms(since_us);
+        assert!(gap.is_some_and(|gap| gap < 1_500), "the others don't go on: {gap:?} ms");
+        scene.world.revive(bad);
+        pause(500);
+    }
+    let (tally, _) = scene.close();
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
+}
+
+/// A leader whose disk hangs while its heartbeats go on gives way.
+#[test]
+fn a_leader_whose_disk_hangs_gives_way() {
+    let mut scene = Scene::busy("a_leader_whose_disk_hangs_gives_way", 3);
+    let leader = scene.world.leader();
+    let hung_us = now_us();
+    let hung = scene.world.node(leader).spoil_disk(DiskFault::Slow(Duration::from_secs(60)));
+    let next = wait_for(Duration::from_secs(10), || scene.world.leader_now().filter(|next| *next != leader));
+    let next = next.unwrap_or_else(|| panic!("nobody else leads after 10 s"));
+    pause(1_500);
+    let gap = scene.longest_gap_ms(hung_us);
+    println!("node {next} leads; longest time without a grant: {gap} ms");
+    assert!(gap < 6_000, "{gap} ms without a grant");
+    drop(hung);
+    pause(2_000);
+    scene.world.leader();
+    let (tally, _) = scene.close();
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
+}
+
+/// C108: below the reserve of 64 MiB new acquires are refused as `storage_low`; renewals, releases and expiries go on;
+/// with room again so do acquires. A node whose disk is full to the last byte stops cleanly, the others go on, and it
+/// comes back once there is room.
+#[test]
+fn a_filling_disk_refuses_acquires_first_and_loses_nothing() {
+    let run = Run::begin("a_filling_disk_refuses_acquires_first_and_loses_nothing");
+    let mut world = World::prepare(&run, 3);
+    let disks: Vec<SmallDisk> =
+        (1..=3).map(|number| SmallDisk::mount(world.node(number).data(), 192)).collect();
+    (1..=3).for_each(|number| world.node(number).start());
+    world.form(3);
+    let mut scene = Scene::of(run, world);
+    let (doors, history) = (scene.world.doors(), scene.run.history.clone());
+    let ask = Ask { resource: "disk/held", owner: "a", ttl_ms: 5_000, wait_ms: 0 };
+    let mine = {
+        let (doors, history) = (doors.clone(), history.clone());
+        scene.world.inside(move || async move { acquire(&mut client(1, &doors, &history), ask).await })
+    };
+
+    let leader = scene.world.leader();
+    disks[leader - 1].fill_to(40);
+    {
+        let (doors, history, mine) = (doors.clone(), history.clone(), mine.clone());
+        let low = scene.world.begin_inside(move || async move {
+            let mut caller = client(1, &doors, &history);
+            for turn in 0..200 {
+                let resource = format!("disk/new-{turn}");
+                let refused = answer(caller.at(leader, &Ask { resource: &resource, ..ask }.op()).await);
+                if let Some(answer) = refused
+                    && answer.code() == Some("storage_low")
+                {
+                    assert_eq!(answer.status, 503, "{answer:?}");
+                    assert_eq!(answer.body["applied"], "no", "{answer:?}");
+                    let told = caller.settle(&mine.renew(), 20).await;
+                    assert!(
+                        matches!(told, Some((Told::Renewed { .. }, _))),
+                        "not renewed on a low disk: {told:?}"
+                    );
+                    release(&mut caller, &mine).await;
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            false
+        });
+        assert!(low.join().unwrap(), "no acquire was refused as storage_low with 40 MiB left");
+    }
+    disks[leader - 1].empty();
+    {
+        let (doors, history) = (doors.clone(), history.clone());
+        scene.world.inside(move || async move {
+            let mut caller = client(1, &doors, &history);
+            let ask = Ask { resource: "disk/after", ..ask };
+            let told = wait_granted(&mut caller, ask).await;
+            assert!(told, "no acquire is taken although there is room again");
+        });
+    }
+
+    scene.load();
+    pause(1_000);
+    let leader = scene.world.leader();
+    disks[leader - 1].fill_to(0);
+    let full_us = now_us();
+    let ended = scene.world.node(leader).wait(Duration::from_secs(8));
+    let words = scene.world.node(leader).words();
+    println!("the full node ended: {ended:?}");
+    pause(1_500);
+    let gap = scene.next_grant_ms(full_us);
+    assert!(gap.is_some_and(|gap| gap < 10_000), "the others don't go on: {gap:?}");
+    disks[leader - 1].empty();
+    if let Some(status) = ended {
+        assert_eq!(status.code(), Some(70), "{words}");
+        scene.world.revive(leader);
+    }
+    pause(1_000);
+    let (tally, _) = scene.close();
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
+    drop(disks);
+}
+
+async fn wait_granted(caller: &mut crate::client::Caller, ask: Ask<'_>) -> bool {
+    for _ in 0..100 {
+        if let Some((Told::Granted { .. }, _)) = caller.settle(&ask.op(), 1).await {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    false
+}
