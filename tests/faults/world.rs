@@ -13,7 +13,6 @@ mod node;
 pub(crate) mod programs;
 mod slow_disk;
 
-pub(crate) use disk::SmallDisk;
 pub(crate) use false_time::FalseTime;
 pub(crate) use network::Way;
 pub(crate) use node::Node;
@@ -22,8 +21,10 @@ pub(crate) use slow_disk::{DiskFault, SlowDisk};
 use crate::client::Caller;
 use crate::clock::wait_for;
 use crate::run::Run;
+use disk::SmallDisk;
 use network::Network;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time for anything that should take a second or two on a quiet machine.
@@ -32,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The nodes of one test.
 pub(crate) struct World {
     nodes: Vec<Node>,
+    /// After the nodes that use them.
+    disks: BTreeMap<usize, SmallDisk>,
     network: Network,
 }
 
@@ -51,12 +54,23 @@ impl World {
         let network = Network::make(count);
         let node =
             |number: usize| Node::new(number, network.node(number), network.address(number), run.folder());
-        Self { nodes: (1..=count).map(node).collect(), network }
+        Self { nodes: (1..=count).map(node).collect(), disks: BTreeMap::new(), network }
     }
 
     /// A node, by its number from 1. The number is the test's; the cluster gives ids of its own.
     pub(crate) fn node(&mut self, number: usize) -> &mut Node {
         &mut self.nodes[number - 1]
+    }
+
+    /// Gives a node a disk of so many MiB, before its first start.
+    pub(crate) fn give_disk(&mut self, number: usize, mebibytes: u32) {
+        let disk = SmallDisk::mount(self.node(number).data(), mebibytes);
+        self.disks.insert(number, disk);
+    }
+
+    /// The small disk of a node.
+    pub(crate) fn disk(&self, number: usize) -> &SmallDisk {
+        &self.disks[&number]
     }
 
     /// How many there are, running or not.

@@ -186,8 +186,8 @@ impl<'a> Reader<'a> {
         read: impl Fn(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<Vec<T>, DecodeError> {
         let count = self.count(what)?;
-        // A damaged count must not reserve memory that the bytes can't fill.
-        let mut items = Vec::with_capacity(count.min(self.bytes.len()));
+        // A damaged count reserves no more memory than there are bytes; what the bytes do hold makes it grow.
+        let mut items = Vec::with_capacity(count.min(self.bytes.len() / size_of::<T>().max(1)));
         for _ in 0..count {
             items.push(read(self)?);
         }

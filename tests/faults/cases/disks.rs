@@ -2,10 +2,11 @@
 
 use super::asking::{Ask, acquire, answer, client, release};
 use super::scene::Scene;
+use crate::client::Caller;
 use crate::clock::{now_us, pause, wait_for};
-use crate::history::Told;
+use crate::history::{Answer, Told};
 use crate::run::Run;
-use crate::world::{DiskFault, SmallDisk, World};
+use crate::world::{DiskFault, World};
 use std::time::Duration;
 
 /// A follower whose syncs take 300 ms is no hindrance: the quorum is the other two.
@@ -73,87 +74,96 @@ fn a_leader_whose_disk_hangs_gives_way() {
     assert_eq!(tally.unsettled, 0, "{tally:?}");
 }
 
-/// C108: below the reserve of 64 MiB new acquires are refused as `storage_low`; renewals, releases and expiries go on;
-/// with room again so do acquires. A node whose disk is full to the last byte stops cleanly, the others go on, and it
-/// comes back once there is room.
-#[test]
-fn a_filling_disk_refuses_acquires_first_and_loses_nothing() {
-    let run = Run::begin("a_filling_disk_refuses_acquires_first_and_loses_nothing");
+/// Three nodes, each with a disk of 192 MiB.
+fn on_small_disks(name: &'static str) -> Scene {
+    let run = Run::begin(name);
     let mut world = World::prepare(&run, 3);
-    let disks: Vec<SmallDisk> =
-        (1..=3).map(|number| SmallDisk::mount(world.node(number).data(), 192)).collect();
-    (1..=3).for_each(|number| world.node(number).start());
+    for number in 1..=3 {
+        world.give_disk(number, 192);
+        world.node(number).start();
+    }
     world.form(3);
-    let mut scene = Scene::of(run, world);
+    Scene::of(run, world)
+}
+
+/// C108: below the reserve of 64 MiB new acquires are refused as `storage_low`; renewals, releases and expiries go on;
+/// with room again so do acquires.
+#[test]
+fn a_low_disk_refuses_acquires_and_nothing_else() {
+    let scene = on_small_disks("a_low_disk_refuses_acquires_and_nothing_else");
+    let leader = scene.world.leader();
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let ask = Ask { resource: "disk/held", owner: "a", ttl_ms: 5_000, wait_ms: 0 };
     let mine = {
         let (doors, history) = (doors.clone(), history.clone());
         scene.world.inside(move || async move { acquire(&mut client(1, &doors, &history), ask).await })
     };
-
-    let leader = scene.world.leader();
-    disks[leader - 1].fill_to(40);
-    {
-        let (doors, history, mine) = (doors.clone(), history.clone(), mine.clone());
-        let low = scene.world.begin_inside(move || async move {
-            let mut caller = client(1, &doors, &history);
-            for turn in 0..200 {
-                let resource = format!("disk/new-{turn}");
-                let refused = answer(caller.at(leader, &Ask { resource: &resource, ..ask }.op()).await);
-                if let Some(answer) = refused
-                    && answer.code() == Some("storage_low")
-                {
-                    assert_eq!(answer.status, 503, "{answer:?}");
-                    assert_eq!(answer.body["applied"], "no", "{answer:?}");
-                    let told = caller.settle(&mine.renew(), 20).await;
-                    assert!(
-                        matches!(told, Some((Told::Renewed { .. }, _))),
-                        "not renewed on a low disk: {told:?}"
-                    );
-                    release(&mut caller, &mine).await;
-                    return true;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            false
-        });
-        assert!(low.join().unwrap(), "no acquire was refused as storage_low with 40 MiB left");
-    }
-    disks[leader - 1].empty();
-    {
+    scene.world.disk(leader).fill_to(40);
+    let low = {
         let (doors, history) = (doors.clone(), history.clone());
         scene.world.inside(move || async move {
             let mut caller = client(1, &doors, &history);
-            let ask = Ask { resource: "disk/after", ..ask };
-            let told = wait_granted(&mut caller, ask).await;
-            assert!(told, "no acquire is taken although there is room again");
-        });
-    }
+            let refused = wait_low(&mut caller, leader).await;
+            if let Some(answer) = &refused {
+                assert_eq!((answer.status, &answer.body["applied"]), (503, &"no".into()), "{answer:?}");
+                let told = caller.settle(&mine.renew(), 20).await;
+                assert!(
+                    matches!(told, Some((Told::Renewed { .. }, _))),
+                    "not renewed on a low disk: {told:?}"
+                );
+                release(&mut caller, &mine).await;
+            }
+            refused
+        })
+    };
+    assert!(low.is_some(), "no acquire was refused as storage_low with 40 MiB left");
+    scene.world.disk(leader).empty();
+    let taken = scene.world.inside(move || async move {
+        wait_granted(&mut client(1, &doors, &history), Ask { resource: "disk/after", ..ask }).await
+    });
+    assert!(taken, "no acquire is taken although there is room again");
+    scene.close();
+}
 
+/// C108: a leader whose disk is full to the last byte gives way or stops in plain words, the others go on, and it
+/// comes back once there is room.
+#[test]
+fn a_full_disk_stops_one_node_and_loses_nothing() {
+    let mut scene = on_small_disks("a_full_disk_stops_one_node_and_loses_nothing");
     scene.load();
     pause(1_000);
     let leader = scene.world.leader();
-    disks[leader - 1].fill_to(0);
+    scene.world.disk(leader).fill_to(0);
     let full_us = now_us();
     let ended = scene.world.node(leader).wait(Duration::from_secs(8));
-    let words = scene.world.node(leader).words();
     println!("the full node ended: {ended:?}");
     pause(1_500);
     let gap = scene.next_grant_ms(full_us);
     assert!(gap.is_some_and(|gap| gap < 10_000), "the others don't go on: {gap:?}");
-    disks[leader - 1].empty();
+    scene.world.disk(leader).empty();
     if let Some(status) = ended {
-        assert_eq!(status.code(), Some(70), "{words}");
+        assert_eq!(status.code(), Some(70), "{}", scene.world.node(leader).words());
         scene.world.revive(leader);
     }
     pause(1_000);
     let (tally, _) = scene.close();
     assert_eq!(tally.unsettled, 0, "{tally:?}");
-    drop(disks);
 }
 
-async fn wait_granted(caller: &mut crate::client::Caller, ask: Ask<'_>) -> bool {
+async fn wait_low(caller: &mut Caller, node: usize) -> Option<Answer> {
+    for turn in 0..200 {
+        let resource = format!("disk/new-{turn}");
+        let ask = Ask { resource: &resource, owner: "a", ttl_ms: 5_000, wait_ms: 0 };
+        let refused = answer(caller.at(node, &ask.op()).await);
+        if let Some(answer) = refused.filter(|answer| answer.code() == Some("storage_low")) {
+            return Some(answer);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    None
+}
+
+async fn wait_granted(caller: &mut Caller, ask: Ask<'_>) -> bool {
     for _ in 0..100 {
         if let Some((Told::Granted { .. }, _)) = caller.settle(&ask.op(), 1).await {
             return true;

@@ -79,6 +79,26 @@ fn a_removed_node_left_running_disturbs_nobody() {
     scene.close();
 }
 
+/// C40d and C50: a node that is killed and started again and again disturbs nobody.
+#[test]
+fn a_node_that_restarts_in_a_loop_disturbs_nobody() {
+    let mut scene = Scene::busy("a_node_that_restarts_in_a_loop_disturbs_nobody", 3);
+    let leader = scene.world.leader();
+    let weak = scene.world.others(leader)[0];
+    let since_us = now_us();
+    for turn in 0..8 {
+        scene.world.node(weak).kill();
+        scene.world.node(weak).start();
+        pause(150 + 100 * turn);
+    }
+    assert_eq!(scene.world.leader(), leader);
+    let gap = scene.longest_gap_ms(since_us);
+    println!("longest time without a grant: {gap} ms");
+    assert!(gap < 500, "{gap} ms without a grant");
+    scene.world.wait_ready(weak);
+    scene.close();
+}
+
 /// C38 and C131: a node whose link is slow joins while load goes on, and a second change meanwhile is refused.
 #[test]
 fn a_slow_newcomer_joins_without_holding_anybody_up() {

@@ -98,7 +98,7 @@ enum Asked {
 }
 
 /// An answer as the lock gives it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Heard {
     /// This token is current.
     Current(u64),

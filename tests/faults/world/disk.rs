@@ -10,7 +10,7 @@ pub(crate) struct SmallDisk {
 
 impl SmallDisk {
     /// Makes one of so many MiB at `path`.
-    pub(crate) fn mount(path: &Path, mebibytes: u32) -> Self {
+    pub(super) fn mount(path: &Path, mebibytes: u32) -> Self {
         std::fs::create_dir_all(path).unwrap();
         let size = format!("size={mebibytes}m");
         let mut mount = Command::new("mount");

@@ -229,7 +229,7 @@ impl Up {
         if frame.kind == REFUSED {
             return Err(Broken::Refused(frame.value()?));
         }
-        let (number, answer) = match frame.kind {
+        let (number, answer): (u64, _) = match frame.kind {
             APPEND => frame.value()?,
             kind => return Err(malformed(format!("an answer of kind {kind}, expected {APPEND}"))),
         };

@@ -18,6 +18,7 @@ use kunci_types::{
 };
 use openraft::SnapshotPolicy;
 use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, ForwardReason, RaftError};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -97,7 +98,11 @@ impl Node {
             match self.raft.client_write(entry.clone()).await {
                 Ok(written) => return written.log_id.index,
                 // It was elected, and has yet to hear from a quorum.
-                Err(error) if error.to_string().contains("lease") => sleep(Duration::from_millis(10)).await,
+                Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))
+                    if forward.reason == ForwardReason::LeaseExpired =>
+                {
+                    sleep(Duration::from_millis(10)).await;
+                }
                 Err(error) => panic!("{error:?}"),
             }
         }

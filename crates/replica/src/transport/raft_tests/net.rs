@@ -34,7 +34,8 @@ struct Inner {
 pub(super) struct Way {
     /// New connections don't come about, and bytes vanish, in both directions.
     is_silent: AtomicBool,
-    /// The next pieces that come back vanish, on each connection.
+    /// How many pieces vanish on their way back. Each one more lets the next piece vanish on each connection that
+    /// there is.
     pub(super) lose_back: AtomicUsize,
     /// Bytes that come back are this late.
     pub(super) late_back_ms: AtomicU64,
@@ -184,12 +185,13 @@ enum Direction {
 
 struct Pump {
     way: Arc<Way>,
+    lost_before: usize,
     broken: CancellationToken,
 }
 
 impl Pump {
     fn new(way: &Arc<Way>, broken: &CancellationToken) -> Self {
-        Self { way: Arc::clone(way), broken: broken.clone() }
+        Self { way: Arc::clone(way), lost_before: way.lose_back.load(Relaxed), broken: broken.clone() }
     }
 
     /// Carries bytes in one direction until either end is gone.
@@ -200,7 +202,7 @@ impl Pump {
         direction: Direction,
     ) {
         let _breaks_both = self.broken.clone().drop_guard();
-        let (mut carried, mut lost) = (0, 0);
+        let (mut carried, mut lost) = (0, self.lost_before);
         let mut piece = vec![0; 64 << 10];
         let carry = async {
             while let Ok(bytes @ 1..) = from.read(&mut piece).await {

@@ -79,13 +79,13 @@ impl Other {
         Self { frames, answered: 0 }
     }
 
-    async fn self.index_of_next() -> u64 {
+    async fn index_of_next(&mut self) -> u64 {
         let frame = self.frames.reader.read(1 << 20).await.unwrap().unwrap();
         let (_, request): (u64, AppendEntriesRequest<TypeConfig>) = frame.value().unwrap();
         request.prev_log_id.unwrap().index
     }
 
-    async fn self.say(answer: StreamAppendResult<TypeConfig>) {
+    async fn say(&mut self, answer: StreamAppendResult<TypeConfig>) {
         let frame = Frame::holding(APPEND, &(self.answered, answer)).unwrap();
         self.answered += 1;
         self.frames.writer.send(&frame).await.unwrap();
