@@ -70,7 +70,7 @@ impl fmt::Display for Summary {
 
 /// Checks everything. Fails with every breach, up to a page of them.
 pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
-    let facts = Facts::of(calls);
+    let facts = Facts::read(calls);
     let mut breaches = breaches(&facts);
     let search = linear::search(&facts, seed);
     breaches.extend(search.breaches);

@@ -62,7 +62,8 @@ impl InitRequest {
         let Some(floor) = self.token_floor.filter(|floor| *floor > 0) else { return Ok(None) };
         let max = Revision::MAX.get();
         let floor = Revision::new(floor).filter(|floor| floor.get() < max);
-        let bad = || invalid("tokenFloor", format!("expected 0 to {}, so that there are tokens above it", max - 1));
+        let bad =
+            || invalid("tokenFloor", format!("expected 0 to {}, so that there are tokens above it", max - 1));
         floor.map(Some).ok_or_else(bad)
     }
 }
@@ -221,7 +222,18 @@ mod tests {
             assert_eq!(address("peer", good).unwrap(), good);
         }
         let long = format!("{}:7402", "a".repeat(255));
-        for bad in ["", "host", "host:", ":7402", "host:0", "host:65536", "host:+1", "fd00::7:7402", "[x]:1", "a b:1"] {
+        for bad in [
+            "",
+            "host",
+            "host:",
+            ":7402",
+            "host:0",
+            "host:65536",
+            "host:+1",
+            "fd00::7:7402",
+            "[x]:1",
+            "a b:1",
+        ] {
             assert!(address("peer", bad).is_err(), "{bad}");
         }
         assert!(address("peer", &long).is_err());
@@ -236,7 +248,11 @@ mod tests {
         assert_eq!(floor(r#"{"tokenFloor":41}"#).unwrap(), Revision::new(41));
         assert!(floor(r#"{"tokenFloor":9007199254740990}"#).is_ok());
         for bad in ["9007199254740991", "9007199254740992", "-1", "1.5", "null"] {
-            assert_eq!(floor(&format!(r#"{{"tokenFloor":{bad}}}"#)).unwrap_err().field(), Some("tokenFloor"), "{bad}");
+            assert_eq!(
+                floor(&format!(r#"{{"tokenFloor":{bad}}}"#)).unwrap_err().field(),
+                Some("tokenFloor"),
+                "{bad}"
+            );
         }
     }
 

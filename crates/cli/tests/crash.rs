@@ -188,7 +188,7 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    fn mount(folder: &std::path::Path) -> Self {
+    fn mount(folder: &Path) -> Self {
         let path = folder.join("disk");
         std::fs::create_dir(&path).unwrap();
         let mounted = std::process::Command::new("mount")

@@ -66,7 +66,7 @@ fn narrow(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A node that ends with the test.
+/// What README.md starts, and leaves running; it ends with the test.
 struct Node(Child);
 
 impl Drop for Node {
@@ -92,11 +92,59 @@ fn in_folder(program: &str, folder: &Path, port: u16) -> Command {
     command
 }
 
-/// Starts what README.md starts. The shell is replaced, so that the node itself ends with the test.
+/// The ports in README.md, and those that the test has instead: other tests, and other nodes, run meanwhile.
+struct Ports {
+    node: u16,
+    cluster: u16,
+}
+
+impl Ports {
+    const NODE: u16 = 7400;
+    const CLUSTER: u16 = 7500;
+    /// As many as three nodes have, and those between.
+    const BLOCK: u16 = 30;
+
+    fn free() -> Self {
+        let start = 12_000 + u16::try_from(std::process::id() % 600).unwrap() * Self::BLOCK;
+        let is_free = |base: &u16| {
+            (*base..base + Self::BLOCK).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        };
+        let cluster = (start..).step_by(Self::BLOCK.into()).find(is_free).unwrap();
+        Self { node: free_port(), cluster }
+    }
+
+    /// The text with the test's ports.
+    fn instead(&self, text: &str) -> String {
+        let text = text.replace(&format!("localhost:{}", Self::NODE), &format!("127.0.0.1:{}", self.node));
+        let text = text.replace("localhost:", "127.0.0.1:");
+        let block = (0..Self::BLOCK).map(|nth| (Self::CLUSTER + nth, self.cluster + nth));
+        block.fold(text, |text, (shown, ours)| text.replace(&shown.to_string(), &ours.to_string()))
+    }
+}
+
+/// Starts the cluster that README.md starts, and waits until it says all that it is shown to say.
+fn start_cluster(folder: &Path, ports: &Ports, step: &Step<'_>) -> Node {
+    let path = folder.join("cluster.out");
+    let mut shell = in_folder("bash", folder, ports.node);
+    shell.args(["-c", &format!("exec {}", ports.instead(step.command))]);
+    let node = Node(shell.stdout(std::fs::File::create(&path).unwrap()).spawn().unwrap());
+    let shown = ports.instead(&step.shown.join("\n"));
+    let said = || std::fs::read_to_string(&path).unwrap();
+    for _ in 0..400 {
+        if is_as_shown(&shown, said().trim_end()) {
+            return node;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("README.md:{}: `{}` shows\n{shown}\nbut says\n{}", step.line, step.command, said());
+}
+
+/// Starts the node that README.md starts. The shell is replaced, so that the node itself ends with the test.
 fn start_node(folder: &Path, port: u16, command: &str) -> Node {
     let log = std::fs::File::create(folder.join("node.log")).unwrap();
     let mut shell = in_folder("bash", folder, port);
     shell.args(["-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
+    shell.env("KUNCI_PEER", "127.0.0.1:0");
     let node = Node(shell.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     for _ in 0..200 {
         let ready = Command::new("curl")
@@ -112,13 +160,12 @@ fn start_node(folder: &Path, port: u16, command: &str) -> Node {
 }
 
 /// Runs all commands in one shell, as a reader would, and gives the output of each.
-fn outputs(folder: &Path, port: u16, steps: &[Step<'_>]) -> Vec<String> {
+fn outputs(folder: &Path, ports: &Ports, steps: &[Step<'_>]) -> Vec<String> {
     let mut script = String::new();
     for step in steps {
-        let command = step.command.replace("localhost:7400", &format!("127.0.0.1:{port}"));
-        writeln!(script, "{command}\nprintf '\\036'").unwrap();
+        writeln!(script, "{}\nprintf '\\036'", ports.instead(step.command)).unwrap();
     }
-    let mut shell = in_folder("timeout", folder, port);
+    let mut shell = in_folder("timeout", folder, ports.node);
     let output = shell.args(["60", "bash", "-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split('\u{1e}').map(|output| output.trim_end().to_owned()).take(steps.len()).collect()
@@ -128,18 +175,19 @@ fn outputs(folder: &Path, port: u16, steps: &[Step<'_>]) -> Vec<String> {
 fn every_command_in_the_readme_does_what_it_shows() {
     let page = include_str!("../../../README.md");
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
-    let steps = steps(page);
-    let (servers, others): (Vec<_>, Vec<_>) =
-        steps.into_iter().partition(|step| step.command.starts_with("kunci server"));
-    let [server] = &servers[..] else { panic!("expected one `kunci server`, found {servers:?}") };
+    let ports = Ports::free();
+    let (started, others): (Vec<_>, Vec<_>) = steps(page).into_iter().partition(|step| {
+        ["kunci server", "kunci dev-cluster"].iter().any(|word| step.command.starts_with(word))
+    });
+    let [server, cluster] = &started[..] else { panic!("expected a node and a cluster, found {started:?}") };
 
-    let node = start_node(folder.path(), port, server.command);
-    let outputs = outputs(folder.path(), port, &others);
+    let node = start_node(folder.path(), ports.node, server.command);
+    let nodes = start_cluster(folder.path(), &ports, cluster);
+    let outputs = outputs(folder.path(), &ports, &others);
 
-    assert!(others.len() >= 10, "only {} commands were found", others.len());
+    assert!(others.len() >= 15, "only {} commands were found", others.len());
     for (step, found) in others.iter().zip(&outputs) {
-        let shown = step.shown.join("\n");
+        let shown = ports.instead(&step.shown.join("\n"));
         assert!(
             shown.is_empty() || is_as_shown(&shown, found),
             "README.md:{}: `{}` shows\n{shown}\nbut says\n{found}",
@@ -149,8 +197,8 @@ fn every_command_in_the_readme_does_what_it_shows() {
         assert!(!found.contains("command not found"), "README.md:{}: {found}", step.line);
     }
     assert_eq!(outputs.len(), others.len());
-    drop(node);
-    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the node is still there");
+    drop((node, nodes));
+    assert!(TcpStream::connect(("127.0.0.1", ports.node)).is_err(), "the node is still there");
 }
 
 /// The two commands that set everything up build the project, so this test can't run them. The first is what

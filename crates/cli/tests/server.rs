@@ -119,9 +119,15 @@ fn an_empty_folder_beyond_loopback_forms_nothing_and_waits_to_be_told() {
     let http = SocketAddr::from(([127, 0, 0, 1], port));
     let arguments = ["--insecure", "--http", &http.to_string(), "--peer", "0.0.0.0:0"];
     let mut node = Node::spawn(folder.path(), "node", &arguments);
-    assert!(node.says("doesn't form a cluster by itself, since other machines can reach it"), "{}", node.words());
+    assert!(
+        node.says("doesn't form a cluster by itself, since other machines can reach it"),
+        "{}",
+        node.words()
+    );
 
-    let get = |path: &str| answer(request(http, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")));
+    let get = |path: &str| {
+        answer(request(http, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")))
+    };
     assert!(get("/livez").starts_with("HTTP/1.1 200 "), "{}", get("/livez"));
     assert!(get("/readyz").starts_with("HTTP/1.1 503 "), "{}", get("/readyz"));
     let cluster = get("/cluster");

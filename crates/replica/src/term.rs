@@ -71,10 +71,6 @@ impl Term {
         *self.phase.borrow()
     }
 
-    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
-        self.phase.subscribe()
-    }
-
     /// Fine while this node serves.
     pub(crate) fn check_served(&self) -> Result<(), Refusal> {
         match self.phase() {

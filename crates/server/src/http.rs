@@ -140,10 +140,3 @@ impl HttpDoor {
         tokio::join!(accept::run(listener, self.front.clone()), stopped);
     }
 }
-
-/// Serves one cluster until `stop`, as [`HttpDoor::serve`].
-pub async fn serve(listener: TcpListener, service: Service, limits: HttpLimits, stop: CancellationToken) {
-    let door = HttpDoor::new(limits, service.me());
-    door.enter(service);
-    door.serve(listener, stop).await;
-}

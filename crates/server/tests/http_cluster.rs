@@ -1,5 +1,7 @@
 //! A node of no cluster, forming one, and changing who is in it: the calls under `/cluster`.
 
+#![expect(clippy::unwrap_used, reason = "a test helper fails by panicking")]
+
 mod http_support;
 
 use http_support::cluster::three;
@@ -86,7 +88,9 @@ async fn a_node_of_no_cluster_says_so_and_serves_nothing_else() {
         assert!(refused.is(503, "no_leader"), "{method} {path}: {}", refused.text);
         assert!(refused.text.contains("kunci cluster init") && refused.body["applied"] == "no");
         assert!(refused.headers.contains_key("retry-after") && refused.headers["kunci-position"] == "0.0");
-        assert!(!refused.headers.contains_key("kunci-cluster") && !refused.headers.contains_key("kunci-leader"));
+        assert!(
+            !refused.headers.contains_key("kunci-cluster") && !refused.headers.contains_key("kunci-leader")
+        );
     }
     assert!(node.call("GET", "/nowhere", Value::Null).await.is(404, "not_found"));
     node.stop.cancel();
@@ -147,8 +151,9 @@ async fn a_node_that_was_taken_in_meanwhile_refuses_to_form_a_cluster() {
     let peer = new.me.peer.clone();
     let invited = async {
         let invited = new.peers.invitation(&new.me).await;
-        let replica =
-            Replica::join(ReplicaConfig::new(new.data.path(), new.me.clone()), new.peers, invited).await.unwrap();
+        let replica = Replica::join(ReplicaConfig::new(new.data.path(), new.me.clone()), new.peers, invited)
+            .await
+            .unwrap();
         new.http.enter(Service::new(replica.clone()));
         replica
     };
@@ -174,7 +179,10 @@ async fn the_cluster_tells_how_it_stands_on_every_node() {
         assert_eq!((&cluster.body["leader"], &cluster.body["nextNodeId"]), (&json!(1), &json!(4)));
         assert_eq!(cluster.body["warnings"], json!([]), "{}", cluster.text);
         for (member, shown) in nodes.iter().zip(cluster.body["nodes"].as_array().unwrap()) {
-            assert_eq!((&shown["id"], &shown["http"]), (&json!(member.replica.node_id()), &json!(member.address.to_string())));
+            assert_eq!(
+                (&shown["id"], &shown["http"]),
+                (&json!(member.replica.node_id()), &json!(member.address.to_string()))
+            );
         }
         let ready = node.get("/readyz").await;
         check_body(&ready, "get", "/readyz");
@@ -196,8 +204,12 @@ async fn members_are_added_replaced_removed_and_moved_by_any_node() {
     assert_eq!(fourth.replica.node_id(), 4);
     until("the new node has taken the place", async || {
         let cluster = first.get("/cluster").await;
-        let ids: Vec<u64> =
-            cluster.body["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_u64().unwrap()).collect();
+        let ids: Vec<u64> = cluster.body["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|node| node["id"].as_u64().unwrap())
+            .collect();
         ids == [1, 2, 4]
     })
     .await;

@@ -1,5 +1,7 @@
 //! Calls to a node that doesn't lead: passed on to the leader, and no different for their clients.
 
+#![expect(clippy::unwrap_used, reason = "a test helper fails by panicking")]
+
 mod http_support;
 
 use http::header::CONTENT_TYPE;
@@ -53,13 +55,15 @@ async fn every_call_is_answered_by_every_node() {
         let status = node.get("/locks/orders%2F42").await;
         assert_eq!((status.status, &status.body["holder"]), (200, &json!("a")), "{}", status.text);
         check_headers(&status, &first);
-        let renewed =
-            node.post("/locks/orders%2F42/renew", json!({"leaseId": grant.body["leaseId"]})).await;
+        let renewed = node.post("/locks/orders%2F42/renew", json!({"leaseId": grant.body["leaseId"]})).await;
         assert_eq!(renewed.status, 200, "{}", renewed.text);
         let lease = json!({"resource": "orders/42", "leaseId": grant.body["leaseId"]});
         let many = node.post("/leases/renew", json!({"leases": vec![lease; 3_000]})).await;
         assert_eq!(many.body["results"].as_array().map(Vec::len), Some(3_000), "{}", many.text);
-        assert_eq!(node.get("/locks?prefix=orders%2F&limit=1").await.body["locks"][0]["resource"], "orders/42");
+        assert_eq!(
+            node.get("/locks?prefix=orders%2F&limit=1").await.body["locks"][0]["resource"],
+            "orders/42"
+        );
         assert_eq!(node.get("/locks/orders%2F42/history").await.body["events"][0]["kind"], "granted");
         assert_eq!(node.get("/locks/orders%2F42/queue").await.body["waiters"], json!([]));
         assert_eq!(node.get("/hot").await.status, 200);
@@ -101,7 +105,9 @@ async fn limits_hold_at_the_node_that_the_client_has_chosen() {
     chunked.send(&format!("{HEAD}transfer-encoding: chunked\r\n\r\n10\r\n{body}\r\n0\r\n\r\n")).await;
     assert_eq!(chunked.reply().await.status, 200);
     let mut plain = second.connect().await;
-    plain.send(&format!("POST /locks/q/acquire HTTP/1.1\r\nhost: k\r\ncontent-length: 16\r\n\r\n{body}")).await;
+    plain
+        .send(&format!("POST /locks/q/acquire HTTP/1.1\r\nhost: k\r\ncontent-length: 16\r\n\r\n{body}"))
+        .await;
     assert!(plain.reply().await.is(415, "unsupported_media_type"));
 }
 
@@ -151,7 +157,10 @@ async fn a_client_that_goes_away_from_one_node_keeps_its_place_at_another() {
     let mut back = waiting(&third, &wait("b", "b-1")).await;
     first.attached("r", 2).await;
     let queue = first.get("/locks/r/queue").await;
-    assert_eq!((&queue.body["waiters"][0]["owner"], &queue.body["waiters"][1]["owner"]), (&json!("b"), &json!("c")));
+    assert_eq!(
+        (&queue.body["waiters"][0]["owner"], &queue.body["waiters"][1]["owner"]),
+        (&json!("b"), &json!("c"))
+    );
     second.release("r", &grant).await;
     let granted = timeout(AT_ONCE, back.reply()).await.unwrap();
     assert_eq!((granted.status, &granted.body["requestId"]), (200, &json!("b-1")), "{}", granted.text);
@@ -172,7 +181,8 @@ async fn a_client_without_a_request_id_leaves_the_queue_with_its_connection() {
 
 #[tokio::test]
 async fn events_come_through_any_node_and_end_with_their_client() {
-    let limits = HttpLimits { streams_max: 1, alive_every: Duration::from_millis(200), ..HttpLimits::default() };
+    let limits =
+        HttpLimits { streams_max: 1, alive_every: Duration::from_millis(200), ..HttpLimits::default() };
     let [first, second, third] = three_with(limits).await;
     let mut stream = second.connect().await;
     stream.send(&request("GET", "/events?prefix=p", &Value::Null)).await;
@@ -346,6 +356,7 @@ async fn a_leader_that_is_cut_off_is_replaced_and_nobody_hangs() {
 /// Case C134: a leader that stops in good order hands over first, and no request fails meanwhile.
 #[tokio::test]
 async fn a_graceful_stop_of_the_leader_fails_no_request() {
+    let _ = tracing_subscriber::fmt().with_env_filter("debug,h2=debug,openraft=warn,hyper=debug").with_test_writer().try_init();
     let [first, second, third] = three().await;
     first.attached("none", 0).await;
     until("the leader has heard of the others", async || {
@@ -360,6 +371,7 @@ async fn a_graceful_stop_of_the_leader_fails_no_request() {
             let asked = Instant::now();
             let path = format!("/locks/{name}/acquire");
             let grant = connection.call("POST", &path, json!({"clientId": name})).await;
+            tracing::debug!(name, "XX got");
             assert_eq!(grant.status, 200, "{}", grant.text);
             slowest = slowest.max(asked.elapsed());
             let proof = json!({"leaseId": grant.body["leaseId"]});

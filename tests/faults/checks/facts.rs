@@ -40,7 +40,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(calls: &'a [Call]) -> Self {
+    pub(super) fn read(calls: &'a [Call]) -> Self {
         let mut facts = Self {
             calls,
             facts: Vec::new(),
@@ -141,6 +141,12 @@ impl<'a> Facts<'a> {
         self.by_resource.iter().map(|(resource, indexes)| {
             (resource.as_str(), indexes.iter().map(|index| &self.facts[*index]).collect())
         })
+    }
+
+    /// Those of one resource, in the log's order.
+    pub(super) fn of(&self, resource: &str) -> impl Iterator<Item = &Fact<'a>> {
+        let indexes = self.by_resource.get(resource).map_or(&[][..], Vec::as_slice);
+        indexes.iter().map(|index| &self.facts[*index])
     }
 
     /// Those of each request of one caller, in the log's order.

@@ -33,7 +33,7 @@ fn told_remaining<'f, 'a>(
     lease: &'f Lease<'_>,
     before: Position,
 ) -> impl Iterator<Item = (&'a Call, u64)> {
-    let of_lease = facts.iter().filter(move |fact| fact.resource == lease.resource && fact.at < before);
+    let of_lease = facts.of(lease.resource).take_while(move |fact| fact.at < before);
     of_lease.filter_map(move |fact| {
         let remaining_ms = match &fact.told {
             Told::Granted { token, remaining_ms, .. } if *token == lease.token => *remaining_ms,

@@ -85,7 +85,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 5, (20, 0));
         script.at(20, 30).status_held("r", "a", 5, (19, 1));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         script.at(0, 30).grant("r", "a", 7, (20, 0));
         script.at(10, 40).grant("s", "b", 6, (21, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         script.at(50, 60).status_held("r", "a", 5, (20, 1));
         script.at(70, 80).status_held("r", "a", 5, (20, 1));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 
     #[test]
@@ -114,6 +114,6 @@ mod tests {
         script.at(0, 10).grant("r", "a", 5, (20, 0));
         script.at(20, 30).grant("s", "b", 6, (20, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 }

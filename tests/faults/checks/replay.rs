@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn found(script: &Script) -> usize {
-        check(&Facts::of(&script.calls())).len()
+        check(&Facts::read(&script.calls())).len()
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod tests {
         script.at(20, 30).grant("r", "b", 2, (11, 0));
         script.at(40, 50).grant_again("r", "a", (1, 1), (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -33,7 +33,7 @@ mod tests {
         script.at(20, 30).released("r", 1, 2, (11, 0));
         script.at(40, 50).grant_again("r", "a", (1, 1), (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -43,6 +43,6 @@ mod tests {
         script.at(5, 30).grant_after_wait("r", "b", 3, (11, 0));
         script.at(20, 31).released("r", 1, 3, (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

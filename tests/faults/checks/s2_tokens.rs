@@ -74,7 +74,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 7, (10, 0));
         script.at(20, 30).grant("s", "b", 6, (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 7, (10, 0));
         script.at(20, 30).grant("s", "b", 7, (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -93,6 +93,6 @@ mod tests {
         script.at(20, 30).grant("s", "b", 7, (11, 0));
         script.at(40, 50).grant_again("r", "a", (6, 6), (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -24,7 +24,7 @@ mod tests {
         script.at(2_000, 2_010).grant("r", "b", 2, (11, 0));
         script.at(2_020, 2_030).renewed("r", 1, 2, (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -34,7 +34,7 @@ mod tests {
         script.at(20, 30).released("r", 1, 2, (11, 0));
         script.at(40, 50).released("r", 1, 3, (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -44,6 +44,6 @@ mod tests {
         script.at(20, 30).released("r", 1, 2, (11, 0));
         script.at(40, 50).released_already("r", 1, 2, (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

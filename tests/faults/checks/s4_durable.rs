@@ -62,7 +62,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(500, 510).status_free("r", (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(5_000, 5_010).renew_refused("r", 1, ("not_holder", "unknown_lease"), (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         script.at(800, 810).renewed("r", 1, 1, (11, 0));
         script.at(1_500, 1_510).renew_refused("r", 1, ("lease_ended", "expired"), (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -93,6 +93,6 @@ mod tests {
         script.at(20, 30).release_unknown("s", 2);
         script.at(40, 50).status_free("s", (13, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -75,7 +75,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(20, 30).grant_again("r", "a", (1, 2), (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         script.at(0, 600).acquire_refused("r", ("a", 4), "timed_out", (10, 0));
         script.at(700, 710).grant("r", "a", 4, (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(20, 30).acquire_refused("r", ("a", 1), "held", (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -103,6 +103,6 @@ mod tests {
         script.at(20, 30).grant_again("r", "a", (1, 1), (11, 0));
         script.at(40, 50).acquire_refused("r", ("a", 1), "lease_ended", (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_waiter_that_overtakes_another_is_found() {
-        assert_eq!(check(&Facts::of(&history("c", "b").calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&history("c", "b").calls())).len(), 1);
     }
 
     #[test]
@@ -80,17 +80,17 @@ mod tests {
         let mut script = history("b", "c");
         script.at(250, 260).grant("r", "d", 6, (14, 5));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
     fn the_order_of_the_queue_passes_and_so_does_a_waiter_that_came_back() {
-        assert_eq!(check(&Facts::of(&history("b", "c").calls())), []);
+        assert_eq!(check(&Facts::read(&history("b", "c").calls())), []);
 
         let mut script = Script::new();
         script.at(100, 110).queue("r", &["b", "c"], (13, 0));
         script.at(20, 200).grant_after_wait("r", "c", 5, (14, 0));
         script.at(150, 300).grant_after_wait("r", "b", 7, (15, 0));
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -43,7 +43,7 @@ mod tests {
         script.at(900, 910).renewed("r", 1, 1, (11, 0));
         script.at(1_200, 1_300).grant("r", "b", 2, (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -55,6 +55,6 @@ mod tests {
         script.at(1_910, 1_911).released("r", 2, 3, (13, 0));
         script.at(1_920, 1_930).grant("r", "c", 4, (14, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -62,7 +62,7 @@ mod tests {
         script.at(20, 30).released("r", 1, 2, (11, 0));
         script.at(40, 50).status_held("r", "a", 1, (12, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 1);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         script.at(40, 50).status("r", ("a", 1, TTL_MS + 1), (12, 0));
         script.at(60, 70).status("r", ("a", 1, 0), (13, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())).len(), 3);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 3);
     }
 
     #[test]
@@ -82,6 +82,6 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(20, 30).status_held("r", "a", 1, (11, 0));
 
-        assert_eq!(check(&Facts::of(&script.calls())), []);
+        assert_eq!(check(&Facts::read(&script.calls())), []);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct HandOver {
 
 /// Every one in a history.
 pub(crate) fn hand_overs(calls: &[Call]) -> Vec<HandOver> {
-    let facts = Facts::of(calls);
+    let facts = Facts::read(calls);
     let mut found = Vec::new();
     for (_, of_one) in facts.by_resource() {
         let grants: Vec<&Fact<'_>> = of_one

@@ -184,3 +184,6 @@ fn must(mut command: Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[cfg(test)]
+mod tests;

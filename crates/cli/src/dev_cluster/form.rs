@@ -89,7 +89,8 @@ async fn up(node: &Node, client: &Client) -> Result<Value, Failure> {
 async fn serving(seen: &Seen<'_>) -> Result<(), Failure> {
     let give_up_at = Moment::now().plus(STEP_WITHIN);
     loop {
-        let is_ready = seen.client.call(&Call::get("/readyz".to_owned())).await.is_ok_and(|answer| answer.is_success());
+        let is_ready =
+            seen.client.call(&Call::get("/readyz".to_owned())).await.is_ok_and(|answer| answer.is_success());
         if is_ready && cluster(&seen.client).await.is_ok_and(|answer| is_well(&answer.body)) {
             return Ok(());
         }

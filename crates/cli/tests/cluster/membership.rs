@@ -24,7 +24,8 @@ fn a_cluster_is_formed_grown_moved_and_shrunk_by_its_verbs() {
     let c = Single::start(folder.path(), "c", &["--zone", "z"]);
     assert!(done(&format!("cluster status --url {}", a.url())).contains("belongs to no cluster yet"));
 
-    let formed: Value = serde_json::from_str(&done(&format!("cluster init --json --url {}", a.url()))).unwrap();
+    let formed: Value =
+        serde_json::from_str(&done(&format!("cluster init --json --url {}", a.url()))).unwrap();
     assert_eq!(formed["clusterId"], a.cluster()["clusterId"]);
     assert_eq!(done(&format!("cluster add {} --url {}", b.peer, a.url())), "node 2 is a voter\n");
     assert_eq!(done(&format!("cluster join {} --url {}", a.url(), c.url())), "node 3 is a voter\n");

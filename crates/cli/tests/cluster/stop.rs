@@ -39,8 +39,10 @@ fn a_leader_that_is_asked_to_stop_hands_over_and_fails_no_request() {
 
     let failed = thread::scope(|scope| {
         let renew = |index| keep_renewing(dev.http(index), "/locks/r/renew", &lease, &stop);
-        let clients: Vec<_> =
-            [leader, leader, leader, 0, 1, 2].map(|index| scope.spawn(move || renew(index))).into_iter().collect();
+        let clients: Vec<_> = [leader, leader, leader, 0, 1, 2]
+            .map(|index| scope.spawn(move || renew(index)))
+            .into_iter()
+            .collect();
         thread::sleep(Duration::from_millis(300));
         signal(pid, "TERM");
         until("the node ends", || (!is_alive(pid)).then_some(()));
@@ -63,9 +65,7 @@ fn a_waiter_of_a_node_that_stops_keeps_its_place_on_another() {
     let leader = dev.leader(&[0]);
     let other = (leader + 1) % 3;
     let grant = acquire(dev.http(leader), "r", "holder");
-    let wait = |owner: &str, ms: u64| {
-        json!({ "clientId": owner, "requestId": format!("of-{owner}"), "leaseDurationMs": 60_000, "waitTimeoutMs": ms })
-    };
+    let wait = |owner: &str, ms: u64| json!({ "clientId": owner, "requestId": format!("of-{owner}"), "leaseDurationMs": 60_000, "waitTimeoutMs": ms });
     let queue = |http, at_least: usize| {
         until("the queue is long enough", || match call(http, "GET", "/locks/r/queue", None) {
             Ok((200, body)) => (body["waiters"].as_array()?.len() >= at_least).then_some(body),

@@ -66,7 +66,8 @@ pub(crate) fn voters(body: &Value) -> Vec<u64> {
 /// Gets a lock, trying again while there is no leader; the grant.
 pub(crate) fn acquire(http: SocketAddr, resource: &str, owner: &str) -> Value {
     let id = format!("{resource}-{owner}");
-    let body = json!({ "clientId": owner, "requestId": id, "leaseDurationMs": 600_000, "waitTimeoutMs": 5_000 });
+    let body =
+        json!({ "clientId": owner, "requestId": id, "leaseDurationMs": 600_000, "waitTimeoutMs": 5_000 });
     until(&format!("{resource} is granted to {owner}"), || {
         match call(http, "POST", &format!("/locks/{resource}/acquire"), Some(&body)) {
             Ok((200, grant)) => Some(grant),

@@ -94,7 +94,12 @@ impl PeerDoor {
     pub async fn bind(address: SocketAddr, security: PeerSecurity) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let local_address = Some(listener.local_addr()?);
-        Ok(Self { doorway: Box::new(listener), links: Arc::new(TcpLinks::default()), security, local_address })
+        Ok(Self {
+            doorway: Box::new(listener),
+            links: Arc::new(TcpLinks::default()),
+            security,
+            local_address,
+        })
     }
 
     /// Where it listens, when that is TCP.

@@ -103,7 +103,8 @@ pub(crate) struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Puts a frame into the buffer, and sends what is too much for it.
+    /// Puts a frame into the buffer, and sends what is too much for it. After it was dropped halfway, or failed, the
+    /// connection is of no use.
     pub(crate) async fn write(&mut self, frame: &Frame) -> io::Result<()> {
         write(&mut self.to, frame).await
     }
@@ -147,10 +148,13 @@ async fn read(from: &mut (impl AsyncRead + Unpin), body_bytes_max: usize) -> io:
 }
 
 async fn write(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
-    let too_long = |_| malformed(format!("a frame of {} bytes can't be sent", frame.body.len()));
-    let length = u32::try_from(frame.body.len()).map_err(too_long)?;
+    let length = frame.body.len();
+    // The other side would end the connection over it, each time anew.
+    let bytes = u32::try_from(length).ok().filter(|_| length <= BODY_BYTES_MAX).ok_or_else(|| {
+        malformed(format!("a frame of {length} bytes can't be sent: expected at most {BODY_BYTES_MAX}"))
+    })?;
     let mut head = [0; HEAD_BYTES];
-    head[..4].copy_from_slice(&length.to_be_bytes());
+    head[..4].copy_from_slice(&bytes.to_be_bytes());
     head[4..8].copy_from_slice(&checksum(frame.kind, &frame.body).to_be_bytes());
     head[8] = frame.kind;
     to.write_all(&head).await?;

@@ -354,8 +354,10 @@ mod tests {
         assert_eq!(read.common_version(), Some(1));
         assert_eq!(Purpose::from_word(&read.purpose), None);
 
-        let refused = serde_json::json!({"answer": "refused", "code": "full_moon", "text": "wait\na week", "until": 7});
-        let Answer::Refused(refusal) = super::read(&mut bytes_of(&refused).await.as_slice()).await.unwrap() else {
+        let refused =
+            serde_json::json!({"answer": "refused", "code": "full_moon", "text": "wait\na week", "until": 7});
+        let Answer::Refused(refusal) = super::read(&mut bytes_of(&refused).await.as_slice()).await.unwrap()
+        else {
             panic!("it was refused");
         };
         assert_eq!((refusal.code(), refusal.text()), (RefusalCode::Other, "wait a week".to_owned()));
@@ -363,7 +365,8 @@ mod tests {
 
     #[test]
     fn releases_talk_in_the_newest_version_that_both_know() {
-        let common = |version_min, version_max| Hello { version_min, version_max, ..hello() }.common_version();
+        let common =
+            |version_min, version_max| Hello { version_min, version_max, ..hello() }.common_version();
         assert_eq!(common(1, 1), Some(1));
         assert_eq!(common(0, 7), Some(1));
         assert_eq!(common(2, 7), None);
@@ -397,7 +400,9 @@ mod tests {
         damaged[30] ^= 1;
         assert_eq!(words(&damaged).await, "a message of the handshake is damaged: its checksum is another");
         assert!(words(b"kunci-p\n\x00").await.starts_with("the connection ended within the handshake"));
-        assert!(words(&bytes_of(&7).await).await.starts_with("a message of the handshake can't be read: invalid"));
+        assert!(
+            words(&bytes_of(&7).await).await.starts_with("a message of the handshake can't be read: invalid")
+        );
     }
 
     #[tokio::test]

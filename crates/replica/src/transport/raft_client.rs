@@ -22,8 +22,8 @@ use openraft::network::{
     RaftNetworkFactory,
 };
 use openraft::raft::{
-    AppendEntriesRequest, SnapshotResponse, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse,
-    VoteRequest, VoteResponse,
+    AppendEntriesRequest, SnapshotResponse, StreamAppendResult, TransferLeaderRequest,
+    TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use std::borrow::Cow;
 use std::iter;
@@ -92,7 +92,9 @@ impl PeerClient {
         match error {
             AskError::Slow { within } => self.timeout(action, *within).into(),
             AskError::Ended { .. } | AskError::Malformed(_) => NetworkError::new(error).into(),
-            AskError::Connect(_) | AskError::Refused { .. } | AskError::Busy => Unreachable::new(error).into(),
+            AskError::Connect(_) | AskError::Refused { .. } | AskError::Busy => {
+                Unreachable::new(error).into()
+            }
         }
     }
 

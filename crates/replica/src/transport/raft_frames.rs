@@ -69,8 +69,9 @@ pub(super) async fn in_time(writing: impl Future<Output = io::Result<()>>) -> io
 
 /// Splits the tag off a question or its answer.
 pub(super) fn untag(frame: &Frame) -> io::Result<(u64, Frame)> {
-    let (tag, rest) = postcard::take_from_bytes(&frame.body)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("a frame without a tag: {error}")))?;
+    let (tag, rest) = postcard::take_from_bytes(&frame.body).map_err(|error| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("a frame without a tag: {error}"))
+    })?;
     Ok((tag, Frame { kind: frame.kind, body: frame.body.slice_ref(rest) }))
 }
 

@@ -26,10 +26,10 @@ pub(crate) type OnPulse = Arc<dyn Fn(u64, Pulse) -> Census + Send + Sync>;
 /// What incoming connections are served with. A clone is another handle to the same.
 #[derive(Clone)]
 pub(crate) struct Host {
-    pub(crate) raft: Raft,
-    pub(crate) snapshots: SnapshotStore,
-    pub(crate) roster: Roster,
-    pub(crate) on_pulse: OnPulse,
+    pub(super) raft: Raft,
+    pub(super) snapshots: SnapshotStore,
+    pub(super) roster: Roster,
+    pub(super) on_pulse: OnPulse,
     /// The snapshot that is coming in. One for the node, whatever number of connections there is.
     pub(super) half_received: HalfReceived,
 }

@@ -112,7 +112,8 @@ impl Ca {
         params.not_after = rcgen::date_time_ymd(made.not_after_year, 1, 1);
         params.extended_key_usages = made.usages;
         let cert = params.signed_by(&key, &self.issuer).unwrap();
-        let files = (self.folder.path().join(format!("{name}.pem")), self.folder.path().join(format!("{name}.key")));
+        let files =
+            (self.folder.path().join(format!("{name}.pem")), self.folder.path().join(format!("{name}.key")));
         std::fs::write(&files.0, cert.pem()).unwrap();
         std::fs::write(&files.1, key.serialize_pem()).unwrap();
         files

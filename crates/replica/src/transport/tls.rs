@@ -80,7 +80,11 @@ impl PeerTls {
         Self::over(files, secret, provider)
     }
 
-    fn over(files: Files, secret: PrivateKeyDer<'static>, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
+    fn over(
+        files: Files,
+        secret: PrivateKeyDer<'static>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, TlsError> {
         // No session is ever resumed: each connection shows a certificate of now, and there is no cache to fill.
         let versions = &[&rustls::version::TLS13];
         let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -23,6 +23,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 const SAY_EVERY: Duration = Duration::from_secs(10);
 /// How many connections are told at a time that there are too many; the rest is only closed.
 const REFUSALS_AT_A_TIME: usize = 64;
+/// Connections that a stop still takes: as many as a listener keeps waiting.
+const LEFT_OVER_MAX: usize = 1_024;
 /// How long a refused peer has to read why.
 const REFUSAL_WITHIN: Duration = Duration::from_secs(1);
 
@@ -34,21 +36,7 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
     tasks.spawn(calls::run(front.clone(), routes.clone(), cut.clone()));
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
     let mut failing = Failing::default();
-    loop {
-        let accepted = tokio::select! {
-            () = front.stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                failing.happened(&error);
-                if !is_of_one_peer(&error) {
-                    sleep(AGAIN_AFTER).await;
-                }
-                continue;
-            }
-        };
+    let take = |stream| {
         if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
             let (served, cut) = (connection::serve(stream, front.clone(), routes.clone()), cut.clone());
             tasks.spawn(async move {
@@ -65,8 +53,23 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
                 drop(timeout(REFUSAL_WITHIN, refuse(stream, &text)).await);
             });
         }
+    };
+    loop {
+        let accepted = tokio::select! {
+            () = front.stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => take(stream),
+            Err(error) => {
+                failing.happened(&error);
+                if !is_of_one_peer(&error) {
+                    sleep(AGAIN_AFTER).await;
+                }
+            }
+        }
     }
-    drop(listener);
+    left_over(listener).into_iter().for_each(take);
     tasks.close();
     if timeout(front.limits.drain_within, tasks.wait()).await.is_err() {
         tracing::info!(open = tasks.len(), "the stop doesn't wait longer for open HTTP connections");
@@ -74,6 +77,18 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
         tasks.wait().await;
     }
     front.link.close().await;
+}
+
+/// Closes the listener, and gives those that were connected and not taken yet: they would be reset with it.
+fn left_over(listener: TcpListener) -> Vec<TcpStream> {
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    // It doesn't block: `into_std` leaves it so.
+    let streams = std::iter::from_fn(|| listener.accept().ok()).take(LEFT_OVER_MAX);
+    let usable = streams.filter_map(|(stream, _)| {
+        stream.set_nonblocking(true).ok()?;
+        TcpStream::from_std(stream).ok()
+    });
+    usable.collect()
 }
 
 /// Whether only the connection that was about to be taken is lost.

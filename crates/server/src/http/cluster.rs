@@ -6,8 +6,8 @@ use super::front::Front;
 use crate::service::Stamped;
 use axum::extract::{Request, State};
 use kunci_api::{
-    AddBody, AddRequest, ClusterBody, NodeBody, Problem, RemoveBody, RemoveRequest, ReplaceBody, ReplaceRequest,
-    TransferBody, TransferRequest,
+    AddBody, AddRequest, ClusterBody, NodeBody, Problem, RemoveBody, RemoveRequest, ReplaceBody,
+    ReplaceRequest, TransferBody, TransferRequest,
 };
 use kunci_replica::Position;
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tower::ServiceExt as _;
 
 /// `Kunci-Position`: where an answer stands in the order that histories are checked against.
@@ -39,6 +40,9 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(3);
 const KEEPALIVE_TIMES: u32 = 3;
 /// What was sent and not acknowledged for so long was sent to nobody.
 const UNACKNOWLEDGED_MS: u32 = 20_000;
+
+/// How long a connection that has no request may still send one when the node stops.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// Serves a connection to its end.
 pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
@@ -64,10 +68,16 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);
     let mut watching = pin!(closed_by_peer(&stream));
+    // A request that is on its way when the stop comes is answered, not reset.
+    let mut stopping = pin!(async {
+        front.stop.cancelled().await;
+        sleep(LINGER).await;
+    });
     let (mut is_watching, mut is_stopping) = (true, false);
     loop {
         tokio::select! {
             served = connection.as_mut() => {
+                tracing::debug!(?served, "XX ended");
                 if let Err(error) = served {
                     tracing::debug!(%error, "an HTTP connection broke");
                 }
@@ -75,9 +85,10 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
             }
             () = watching.as_mut(), if is_watching => {
                 is_watching = false;
+                tracing::debug!("XX gone");
                 gone.0.cancel();
             }
-            () = front.stop.cancelled(), if !is_stopping => {
+            () = stopping.as_mut(), if !is_stopping => {
                 is_stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -107,6 +118,10 @@ async fn answer(
     let Ok(mut response) = routes.oneshot(request).await;
     front.count_answer(response.status());
     complete(&front, &mut response);
+    if front.is_ending() {
+        // So that clients are elsewhere by the time the door is closed.
+        response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    }
     Ok(response.map(|body| Served { body, _guard: guard }))
 }
 

@@ -46,12 +46,7 @@ const EVENTS_PER_CHUNK: usize = 256;
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn events(
-    door: Door,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    gone: Gone,
-) -> Answer {
+pub(super) async fn events(door: Door, RawQuery(query): RawQuery, headers: HeaderMap, gone: Gone) -> Answer {
     let wanted = wanted(query.as_deref(), &headers);
     let (prefix, after) = wanted.map_err(|invalid| door.service.refuse(invalid))?;
     let permit = Arc::clone(&door.streams).try_acquire_owned().map_err(|_| {

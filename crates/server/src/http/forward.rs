@@ -6,8 +6,8 @@
 use super::calls::PassedOn;
 use super::door::{Door, Gone};
 use super::front::Front;
-use crate::service::{Service, draw_request_id};
 use super::link::{Call, DRAWN_REQUEST_ID, REFUSAL, Unanswered};
+use crate::service::{Service, draw_request_id};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -339,7 +339,9 @@ mod tests {
 
     #[test]
     fn an_acquire_without_a_request_id_gets_one_and_its_own_is_kept() {
-        assert!(matches!(RequestId::of(br#"{"clientId":"a"}"#), Some(RequestId::Drawn(id)) if id.len() == 22));
+        assert!(
+            matches!(RequestId::of(br#"{"clientId":"a"}"#), Some(RequestId::Drawn(id)) if id.len() == 22)
+        );
         let given = RequestId::of(br#"{"requestId":"a-1","clientId":"a"}"#);
         assert!(matches!(given, Some(RequestId::Given(id)) if id == "a-1"));
         assert!(RequestId::of(b"{").is_none() && RequestId::of(br#"{"requestId":5}"#).is_none());

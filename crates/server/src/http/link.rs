@@ -12,6 +12,7 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kunci_replica::BoxedStream;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -53,6 +54,8 @@ pub(super) enum Unanswered {
 /// The way to the leader, whoever that is.
 pub(super) struct KeptLink {
     state: Mutex<State>,
+    /// Connections that weren't made so far.
+    failures: AtomicU64,
     calls_max: u32,
 }
 
@@ -65,14 +68,15 @@ struct State {
 /// The last connection that wasn't made.
 struct Failed {
     node_id: u64,
-    at: Instant,
+    /// Which try it was, from 1.
+    number: u64,
     why: String,
 }
 
 impl KeptLink {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         let calls_max = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
-        Self { state: Mutex::default(), calls_max }
+        Self { state: Mutex::default(), failures: AtomicU64::new(0), calls_max }
     }
 
     /// Passes a call on to a member; `connect` makes a connection to it when there is none that lives, until `end` at
@@ -100,7 +104,7 @@ impl KeptLink {
         node_id: u64,
         connect: impl Future<Output = io::Result<BoxedStream>>,
     ) -> Result<SendRequest<Full<Bytes>>, String> {
-        let asked = Instant::now();
+        let known = self.failures.load(Ordering::Relaxed);
         let mut state = self.state.lock().await;
         if let Some((at, sender)) = &state.open
             && *at == node_id
@@ -111,7 +115,7 @@ impl KeptLink {
         // Many calls find the link broken at the same time. One tries to connect for all that came until it knew.
         if let Some(failed) = &state.failed
             && failed.node_id == node_id
-            && failed.at >= asked
+            && failed.number > known
         {
             return Err(failed.why.clone());
         }
@@ -128,7 +132,8 @@ impl KeptLink {
             }
             Err(why) => {
                 tracing::debug!(node_id, why, "can't pass calls on");
-                state.failed = Some(Failed { node_id, at: Instant::now(), why: why.clone() });
+                let number = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+                state.failed = Some(Failed { node_id, number, why: why.clone() });
                 Err(why)
             }
         }

@@ -74,11 +74,7 @@ pub(super) async fn acquire(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn renew(
-    door: Door,
-    Resource(resource): Resource,
-    request: Request,
-) -> Answer {
+pub(super) async fn renew(door: Door, Resource(resource): Resource, request: Request) -> Answer {
     let body: RenewRequest = door.json(request).await?;
     let renewed = body.read(resource).map_err(|invalid| door.service.refuse(invalid))?;
     ok(door.service.renew(renewed).await)
@@ -95,11 +91,7 @@ pub(super) async fn renew(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn release(
-    door: Door,
-    Resource(resource): Resource,
-    request: Request,
-) -> Answer {
+pub(super) async fn release(door: Door, Resource(resource): Resource, request: Request) -> Answer {
     let body: ReleaseRequest = door.json(request).await?;
     let proof = body.read().map_err(|invalid| door.service.refuse(invalid))?;
     ok(door.service.release(resource, proof).await)
@@ -133,11 +125,7 @@ pub(super) async fn delete(door: Door, resource: Resource, request: Request) -> 
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn cancel(
-    door: Door,
-    Resource(resource): Resource,
-    request: Request,
-) -> Answer {
+pub(super) async fn cancel(door: Door, Resource(resource): Resource, request: Request) -> Answer {
     let body: CancelRequest = door.json(request).await?;
     let cancelled = body.read().map_err(|invalid| door.service.refuse(invalid))?;
     let Stamped { body, position } = door.service.cancel(resource, cancelled).await?;
@@ -158,11 +146,7 @@ pub(super) async fn cancel(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn force_release(
-    door: Door,
-    Resource(resource): Resource,
-    request: Request,
-) -> Answer {
+pub(super) async fn force_release(door: Door, Resource(resource): Resource, request: Request) -> Answer {
     let body: ForceReleaseRequest = door.json(request).await?;
     let forced = body.read().map_err(|invalid| door.service.refuse(invalid))?;
     ok(door.service.force_release(resource, forced).await)

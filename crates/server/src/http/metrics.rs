@@ -37,8 +37,14 @@ fn of_door(front: &Front, text: &mut String) -> fmt::Result {
 
 fn of_service(service: &Service, text: &mut String) -> fmt::Result {
     let status = service.status_of_node();
+    let leads = u64::from(status.leader == Some(status.node_id));
     let gauges = [
-        ("kunci_serving", "1 while requests about locks are answered, here or by a leader that this node knows.", u64::from(status.serving)),
+        ("kunci_leads", "1 while this node leads.", leads),
+        (
+            "kunci_serving",
+            "1 while requests about locks are answered, here or by a leader that this node knows.",
+            u64::from(status.serving),
+        ),
         ("kunci_applied_index", "The last log entry that was applied.", status.applied_index),
         ("kunci_revision", "Ownership and queue events in the cluster's life.", status.revision.get()),
         ("kunci_leases", "Leases that are current.", status.counts.held),

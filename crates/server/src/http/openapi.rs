@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 #[openapi(
     info(
         title = "kunci",
-        description = "Locks with leases and fencing tokens. Every answer carries `revision` in its body (text formats excepted) and the headers `Kunci-Position` (log index and place in the entry) and `Kunci-Cluster`. Refusals are `application/problem+json` with a stable `code`."
+        description = "Locks with leases and fencing tokens. Every answer carries `revision` in its body (text formats excepted) and the headers `Kunci-Position` (log index and place in the entry), `Kunci-Cluster` and, when one is known, `Kunci-Leader` (`host:port` of the HTTP door of the node that leads). Any node takes any call and passes it on to the leader. Refusals are `application/problem+json` with a stable `code`."
     ),
     paths(
         locks::acquire,

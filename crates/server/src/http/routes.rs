@@ -15,7 +15,8 @@ use kunci_api::{Code, Problem};
 
 /// Every path. Those about the node itself it answers by itself, and all others the leader.
 pub(super) fn router(front: Front) -> Router {
-    let way = |answer, bytes_max| from_fn_with_state(Way { front: front.clone(), answer, bytes_max }, to_leader);
+    let way =
+        |answer, bytes_max| from_fn_with_state(Way { front: front.clone(), answer, bytes_max }, to_leader);
     let leader = way(Answered::AtOnce, front.limits.body_bytes_max);
     let waiting = way(Answered::WhileClientWaits, front.limits.body_bytes_max);
     let large = way(Answered::AtOnce, front.limits.renew_many_bytes_max);

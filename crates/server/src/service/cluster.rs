@@ -4,9 +4,7 @@
 
 use super::{Outcome, Refused, Service, Stamped, refusal};
 use kunci_api::{AddBody, ClusterBody, Code, NodeBody, Problem, RemoveBody, ReplaceBody, TransferBody};
-use kunci_replica::{
-    BoxedStream, CallsFrom, ChangeRefused, Lead, Member, MemberStatus, NoLead, NodeStatus, Role,
-};
+use kunci_replica::{BoxedStream, CallsFrom, ChangeRefused, Lead, MemberStatus, NoLead, NodeStatus, Role};
 use std::collections::BTreeMap;
 use std::io;
 use tokio::sync::{mpsc, watch};
@@ -41,7 +39,9 @@ impl Service {
     /// Why a call is refused while nobody leads.
     pub fn without_leader(why: NoLead) -> Problem {
         let (code, detail) = match why {
-            NoLead::NoQuorum => (Code::NoQuorum, "this node reaches no leader with a quorum; nothing was proposed"),
+            NoLead::NoQuorum => {
+                (Code::NoQuorum, "this node reaches no leader with a quorum; nothing was proposed")
+            }
             NoLead::Electing => (Code::NoLeader, "a leader is being elected; nothing was proposed"),
             NoLead::HandingOver => (Code::NoLeader, "leadership is being handed over; nothing was proposed"),
             NoLead::Removed => (
@@ -50,20 +50,6 @@ impl Service {
             ),
         };
         Problem::new(code, detail)
-    }
-
-    /// How this node is reached, as the members know.
-    pub fn me(&self) -> Member {
-        let status = self.status_of_node();
-        let me = status.members.into_iter().find(|member| member.id == status.node_id);
-        me.map_or_else(Member::default, |me| Member {
-            peer: me.peer,
-            http: me.http,
-            native: me.native,
-            zone: me.zone,
-            priority: me.priority,
-            replaces: None,
-        })
     }
 
     /// The cluster and its members, as this node knows them; no quorum is asked.
@@ -186,7 +172,8 @@ fn warnings(status: &NodeStatus) -> Vec<String> {
         warnings.push(format!("{voters}: when one is down nothing is served; 3 go on without one"));
     } else if count.is_multiple_of(2) {
         let (spare, fewer) = ((count - 1) / 2, count - 1);
-        warnings.push(format!("{count} voters go on without {spare}, as {fewer} would: an odd number is better"));
+        warnings
+            .push(format!("{count} voters go on without {spare}, as {fewer} would: an odd number is better"));
     }
     let mut zones: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for voter in &voters {
@@ -195,11 +182,16 @@ fn warnings(status: &NodeStatus) -> Vec<String> {
         }
     }
     for (zone, ids) in zones.iter().filter(|(_, ids)| ids.len() > 1) {
-        warnings.push(format!("nodes {} are voters in one zone, {zone}: it takes them down together", ids.join(" and ")));
+        warnings.push(format!(
+            "nodes {} are voters in one zone, {zone}: it takes them down together",
+            ids.join(" and ")
+        ));
     }
     for learner in learners {
         let (id, applied, last) = (learner.id, learner.applied_index, status.applied_index);
-        warnings.push(format!("node {id} is a learner and still catching up: it has {applied} of {last} entries"));
+        warnings.push(format!(
+            "node {id} is a learner and still catching up: it has {applied} of {last} entries"
+        ));
     }
     warnings
 }

@@ -209,7 +209,11 @@ impl Connection {
     }
 
     pub(crate) async fn reply(&mut self) -> Reply {
-        timeout(Duration::from_secs(40), self.read_reply()).await.unwrap().unwrap()
+        let read = timeout(Duration::from_secs(40), self.read_reply()).await.unwrap();
+        let Some(reply) = read else {
+            panic!("the connection ended with: {:?}", String::from_utf8_lossy(&self.unread));
+        };
+        reply
     }
 
     /// `None` when the connection ended instead.

@@ -62,7 +62,11 @@ impl Doorway for On<TcpListener> {
 }
 
 impl AsyncRead for On<BoxedStream> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.wire.is_cut() {
             return Poll::Pending;
         }

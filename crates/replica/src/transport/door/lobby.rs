@@ -80,7 +80,14 @@ impl Lobby {
         let (from, has_spoken) = (arrival.from.clone(), Arc::new(AtomicBool::new(false)));
         let task = Arc::clone(&self.reception).receive(arrival, Arc::clone(&has_spoken));
         let abort = self.tasks.spawn(task);
-        self.slots.push(Slot { task: abort.id(), abort, from, since: Instant::now(), has_spoken, is_leaving: false });
+        self.slots.push(Slot {
+            task: abort.id(),
+            abort,
+            from,
+            since: Instant::now(),
+            has_spoken,
+            is_leaving: false,
+        });
     }
 
     fn leave(&mut self, ended: Result<(Id, ()), JoinError>) {

@@ -106,7 +106,10 @@ async fn a_node_of_another_cluster_is_refused_with_both_ids() {
     let other = Me { cluster_id: OTHERS.parse().unwrap(), node_id: 2 };
     let (code, text) = Open::plain().refusal(other, 1).await;
     assert_eq!(code, RefusalCode::OtherCluster);
-    assert!(text.starts_with(&format!("node 2 of cluster {OTHERS} calls node 1 of cluster {OURS}")), "{text}");
+    assert!(
+        text.starts_with(&format!("node 2 of cluster {OTHERS} calls node 1 of cluster {OURS}")),
+        "{text}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,19 +213,18 @@ async fn a_node_that_is_behind_says_so() {
 async fn closing_the_door_ends_what_came_through_it_and_takes_no_more() {
     let mut open = Open::plain();
     let mut here = open.dialer(node(2)).connect(1, "one:7402", Purpose::Calls).await.unwrap().into_stream();
-    let mut there = open.incoming.recv().await.unwrap().connection.into_stream();
-    let (mut reader, mut writer) = tokio::io::split(&mut there);
-    let mut bytes = [0; 1];
-    let reading = reader.read(&mut bytes);
-    let writing = async { while writer.write_all(&[0; 1024]).await.is_ok() {} };
-    let closing = async {
-        sleep(Duration::from_secs(5)).await;
-        drop(open.guard);
-    };
-    let (read, (), ()) = tokio::join!(reading, writing, closing);
+    let there = open.incoming.recv().await.unwrap().connection.into_stream();
+    // Each half waits in a task of its own, as with frames.
+    let (mut reader, mut writer) = tokio::io::split(there);
+    let reading = tokio::spawn(async move { reader.read(&mut [0]).await });
+    let writing = tokio::spawn(async move { while writer.write_all(&[0; 1024]).await.is_ok() {} });
+    sleep(Duration::from_secs(5)).await;
+    drop(open.guard);
+    let within = Duration::from_secs(1);
+    let read = timeout(within, reading).await.unwrap().unwrap();
     assert_eq!(read.unwrap_err().to_string(), "this node's peer door is closed");
+    timeout(within, writing).await.unwrap().unwrap();
 
-    drop(there);
     let mut rest = Vec::new();
     here.read_to_end(&mut rest).await.unwrap();
 }
@@ -280,7 +282,8 @@ async fn an_inviter_waits_ten_seconds_and_learns_when_the_place_is_not_taken() {
     let dialer = Dialer::new(wire.links(), PeerSecurity::Plain, node(1), roster());
     let me = member("new:7402");
 
-    let (refused, ()) = tokio::join!(dialer.invite("one:7402", 4), async { drop(door.invitation(&me).await) });
+    let (refused, ()) =
+        tokio::join!(dialer.invite("one:7402", 4), async { drop(door.invitation(&me).await) });
     assert!(matches!(refused, Err(DialError::Broken { doing: Doing::Invite, .. })), "{refused:?}");
 
     let began = Instant::now();
@@ -429,7 +432,9 @@ async fn a_certificate_of_another_node_is_refused_on_both_sides() {
     assert_eq!(code, RefusalCode::Certificate);
     assert_eq!(
         text,
-        format!("node 2 of cluster {OURS}: its certificate is for node-7.kunci, and as node 2 it needs one for node-2.kunci")
+        format!(
+            "node 2 of cluster {OURS}: its certificate is for node-7.kunci, and as node 2 it needs one for node-2.kunci"
+        )
     );
 
     let wants_five = open.dialer_with(node(2), tls(&ca, 2)).connect(5, "one:7402", Purpose::Ask).await;
@@ -487,7 +492,10 @@ async fn an_expired_certificate_is_refused_on_both_sides_and_both_say_so() {
     let expired = PeerSecurity::Tls(PeerTls::load_unchecked(&ca.file(), &cert, &key).unwrap());
     let open = Open::with(expired.clone());
     let called = words(open.dialer_with(node(2), tls(&ca, 2)).connect(1, "one:7402", Purpose::Ask).await);
-    assert!(called.starts_with("one:7402: its certificate expired ") && called.contains(" days ago"), "{called}");
+    assert!(
+        called.starts_with("one:7402: its certificate expired ") && called.contains(" days ago"),
+        "{called}"
+    );
 
     let open = Open::with(tls(&ca, 2));
     let calling = open.dialer_with(node(1), expired).connect(2, "one:7402", Purpose::Ask).await;
@@ -521,6 +529,29 @@ async fn plain_and_tls_tell_each_other_apart_at_once() {
          --peer-cert and --peer-key too, or check the address"
     );
     assert!(began.elapsed() < Duration::from_millis(10));
+}
+
+/// Closing over unread bytes resets a TCP connection, and the peer may lose what it hasn't read yet.
+#[tokio::test]
+async fn over_tcp_a_refusal_reaches_a_peer_that_sent_more_than_was_read() {
+    let door = PeerDoor::bind("127.0.0.1:0".parse().unwrap(), PeerSecurity::Plain).await.unwrap();
+    let address = door.local_address().unwrap();
+    let _guard = door.open(node(1), roster(), member("one:7402"), mpsc::channel(1).0);
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut record = vec![0x16, 3, 1];
+    record.resize(16 << 10, 0);
+    stream.write_all(&record).await.unwrap();
+    sleep(Duration::from_millis(200)).await;
+
+    let Answer::Refused(refusal) = handshake::read(&mut stream).await.unwrap() else {
+        panic!("let in");
+    };
+    assert_eq!(refusal.code(), RefusalCode::Certificate);
+    assert!(
+        refusal.text().starts_with("it talks TLS and the peer door of this node doesn't"),
+        "{}",
+        refusal.text()
+    );
 }
 
 /// The same over real sockets: nothing here depends on how memory behaves.

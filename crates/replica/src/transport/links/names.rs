@@ -84,9 +84,12 @@ impl Names {
             return Ok(asked);
         }
         if !known.contains_key(name) && known.len() >= NAMES_MAX {
-            let forgettable = known.iter().find(|(_, name)| name.asked.is_none()).map(|(name, _)| name.clone());
+            let forgettable =
+                known.iter().find(|(_, name)| name.asked.is_none()).map(|(name, _)| name.clone());
             let Some(forgettable) = forgettable else {
-                return Err(io::Error::other(format!("{NAMES_MAX} names of hosts are being looked up already")));
+                return Err(io::Error::other(format!(
+                    "{NAMES_MAX} names of hosts are being looked up already"
+                )));
             };
             known.remove(&forgettable);
         }
@@ -99,7 +102,9 @@ impl Names {
 
     async fn find(self, name: String) -> Found {
         let found = match (self.look_up)(name.clone()).await {
-            Ok(addresses) if addresses.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),
+            Ok(addresses) if addresses.is_empty() => {
+                Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+            }
             found => found,
         };
         if let Some(known) = self.known().get_mut(&name) {

@@ -6,7 +6,8 @@
 //! The library opens a stream for each heartbeat and gives it up after one heartbeat interval. An answer may take
 //! longer: the other end answers in order, and only when its disk has what came before. So a stream that was given
 //! up leaves its answers to come, the next one passes over them, and the connection lives on. Requests are numbered:
-//! an answer that were taken for that to a later heartbeat would prove a lead that isn't one any more.
+//! the answer to one must never count for a later one, since to the library it proves that this node led when the
+//! later one was sent.
 
 use super::super::dial::{DialError, Dialer};
 use super::super::frame::{Connection, Frame, FrameWriter, Frames};
@@ -234,7 +235,8 @@ impl Up {
             kind => return Err(malformed(format!("an answer of kind {kind}, expected {APPEND}"))),
         };
         let expected = self.owed.pop_front().filter(|expected| expected.number == number);
-        let expected = expected.ok_or_else(|| malformed(format!("the answer to request {number} is out of turn")))?;
+        let expected =
+            expected.ok_or_else(|| malformed(format!("the answer to request {number} is out of turn")))?;
         self.owed_bytes -= expected.bytes;
         self.progress = Instant::now();
         Ok(answer)

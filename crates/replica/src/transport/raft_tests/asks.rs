@@ -78,7 +78,10 @@ async fn votes_of_many_clients_and_pulses_share_one_connection() {
         let mut other_end = accept(&mut world.taken).await;
         for _ in 0..10 {
             let (tag, frame) = question(&mut other_end).await;
-            assert_eq!((frame.kind, frame.value::<VoteRequest<TypeConfig>>().unwrap()), (PRE_VOTE, vote_request()));
+            assert_eq!(
+                (frame.kind, frame.value::<VoteRequest<TypeConfig>>().unwrap()),
+                (PRE_VOTE, vote_request())
+            );
             say(&mut other_end, PRE_VOTE, tag, &granted()).await;
             let (tag, frame) = question(&mut other_end).await;
             assert_eq!(frame.kind, VOTE);

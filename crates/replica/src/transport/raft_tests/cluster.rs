@@ -121,10 +121,11 @@ impl Node {
     pub(super) async fn snapshot_and_purge(&self) {
         let last = self.applied();
         self.raft.trigger().snapshot().await.unwrap();
-        let is_made = || self.host.snapshots.newest().is_some_and(|made| made.meta().last_log_id.is_some_and(|id| id.index >= last));
+        let is_made = || self.raft.metrics().borrow_watched().snapshot.is_some_and(|made| made.index >= last);
         until("a snapshot is made", is_made).await;
         self.raft.trigger().purge_log(last).await.unwrap();
-        let is_purged = || self.raft.metrics().borrow_watched().purged.is_some_and(|purged| purged.index >= last);
+        let is_purged =
+            || self.raft.metrics().borrow_watched().purged.is_some_and(|purged| purged.index >= last);
         until("the log is purged", is_purged).await;
     }
 }
@@ -208,7 +209,11 @@ impl Cluster {
     }
 
     pub(super) fn same_state(&self) {
-        let digests: Vec<_> = self.nodes.iter().map(|node| node.machine.view(|state| state.table.snapshot().digest())).collect();
+        let digests: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| node.machine.view(|state| state.table.snapshot().digest()))
+            .collect();
         assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
     }
 }

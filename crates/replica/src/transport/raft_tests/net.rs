@@ -162,7 +162,8 @@ impl Links for NodeLinks {
             }
             let door = self.net.inner.lock().unwrap().doors.get(&to).cloned();
             let door = door.ok_or(io::ErrorKind::ConnectionRefused)?;
-            let ((near, near_end), (far_end, far)) = (tokio::io::duplex(64 << 10), tokio::io::duplex(64 << 10));
+            let ((near, near_end), (far_end, far)) =
+                (tokio::io::duplex(64 << 10), tokio::io::duplex(64 << 10));
             let arrival = Arrival { stream: Box::new(far), from: format!("n{}", self.node) };
             door.send(arrival).map_err(|_| io::ErrorKind::ConnectionRefused)?;
             way.made.fetch_add(1, Relaxed);

@@ -18,7 +18,12 @@ fn vote_of(node: u64, committed: bool) -> Vote {
 }
 
 fn heartbeat(node: u64) -> AppendEntriesRequest<TypeConfig> {
-    AppendEntriesRequest { vote: vote_of(node, true), prev_log_id: None, entries: Vec::new(), leader_commit: None }
+    AppendEntriesRequest {
+        vote: vote_of(node, true),
+        prev_log_id: None,
+        entries: Vec::new(),
+        leader_commit: None,
+    }
 }
 
 /// Node 2 calls node 1.
@@ -65,7 +70,10 @@ async fn a_node_can_t_ask_for_votes_or_hand_the_lead_over_in_the_name_of_another
         let mut connection = call(&net, Purpose::Ask).await;
         let answer = exchange(&mut connection, &asked(kind).unwrap()).await;
         let (tag, text) = untag(&answer).unwrap();
-        assert_eq!((answer.kind, tag, text.value().unwrap()), (REFUSED, 9, "node 2 speaks for node 3".to_owned()));
+        assert_eq!(
+            (answer.kind, tag, text.value().unwrap()),
+            (REFUSED, 9, "node 2 speaks for node 3".to_owned())
+        );
         assert!(is_closed(&mut connection).await);
     }
     assert_eq!(node.term(), 0);

@@ -40,7 +40,12 @@ async fn source(net: &Net, leases: u64) -> (Node, Snapshot) {
 }
 
 /// Sends to node 1 as the library would.
-async fn send(net: &Net, vote: Vote, snapshot: &Snapshot, cancel: impl Future<Output = ReplicationClosed> + Send + 'static) -> Sent {
+async fn send(
+    net: &Net,
+    vote: Vote,
+    snapshot: &Snapshot,
+    cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+) -> Sent {
     let dialer = net.dialer(2);
     let mut networks = PeerNetworks::new(dialer.clone(), Asks::new(dialer));
     let mut client = networks.new_snapshot_client(1, &member(1)).await;
@@ -105,7 +110,8 @@ async fn an_install_that_takes_long_is_not_thrown_away() {
     let node = Node::start(&net, 1).await;
     let machine = std::sync::Arc::clone(&node.machine);
     // Who looks at the state holds the install up.
-    let looking = tokio::task::spawn_blocking(move || machine.view(|_| std::thread::sleep(Duration::from_secs(4))));
+    let looking =
+        tokio::task::spawn_blocking(move || machine.view(|_| std::thread::sleep(Duration::from_secs(4))));
     let begun = Instant::now();
     let sent = send(&net, vote(5, 2), &snapshot, pending()).await;
     assert_eq!(sent.unwrap().vote, vote(5, 2));

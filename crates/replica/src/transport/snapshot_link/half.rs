@@ -130,7 +130,8 @@ impl Half {
             return Ok(file);
         }
         drop(std::fs::remove_file(file.path()));
-        let text = format!("it covers {:?}, expected {:?}", file.meta().last_log_id, self.offer.meta.last_log_id);
+        let text =
+            format!("it covers {:?}, expected {:?}", file.meta().last_log_id, self.offer.meta.last_log_id);
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 }
@@ -148,4 +149,44 @@ fn check_room(folder: &Path, bytes: u64, reserve_bytes: u64) -> io::Result<()> {
         reserve_bytes >> 20
     );
     Err(io::Error::new(io::ErrorKind::StorageFull, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raft_types::{SnapshotMeta, Vote};
+    use openraft::impls::leader_id_std::LeaderId;
+    use std::time::Duration;
+
+    /// A leader that never comes back must not cost the disk its room for good.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_received_is_kept_for_a_minute_and_not_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster_id = "00112233445566778899aabbccddeeff".parse().unwrap();
+        let store = SnapshotStore::open(folder.path(), cluster_id, None).unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        let vote = Vote { leader_id: LeaderId { term: 1, voted_for: 2 }, committed: true };
+        let offer = Offer { vote, meta: SnapshotMeta::default(), bytes: 10 };
+
+        let half_received = HalfReceived::with_reserve(0);
+        let (number, _) = half_received.take_over();
+        let half = half_received.begin(&store, 2, offer.clone()).await.unwrap();
+        let half = half_received.take(half, 0, Bytes::from_static(b"abc")).await.unwrap();
+        assert!(half.is_of(2, &offer) && !half.is_of(3, &offer));
+        *half_received.lock().await = Some(half);
+        half_received.forget_later(number);
+        sleep(HALF_KEPT_FOR - Duration::from_secs(1)).await;
+        assert_eq!(files(), 1);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(files(), 0);
+
+        let (number, _) = half_received.take_over();
+        *half_received.lock().await = Some(half_received.begin(&store, 2, offer).await.unwrap());
+        half_received.forget_later(number);
+        half_received.take_over();
+        sleep(HALF_KEPT_FOR * 2).await;
+        assert_eq!(files(), 1, "a newer connection goes on with it");
+        drop(half_received);
+        assert_eq!(files(), 0, "the node stops");
+    }
 }

@@ -9,7 +9,7 @@ use super::super::raft_frames::{FrameStream, check_speaker, check_term, frames, 
 use super::super::raft_server::{Ended, Host};
 use super::half::Half;
 use super::{ANSWER, Answer, BYTES_MAX, OFFER, Offer, PIECE_WITHIN, WORKING_EVERY, next, offset_and_bytes};
-use crate::raft_types::Snapshot;
+use crate::raft_types::{Snapshot, TypeConfig};
 use crate::snapshot_store::SnapshotFile;
 use crate::state_machine::blocking;
 use openraft::async_runtime::WatchReceiver;
@@ -75,22 +75,27 @@ impl Receiving<'_> {
             return Ok(Answer::Done(response));
         }
         // A transfer whose last answer was lost, while what it brought is still being installed.
-        let same = self.host.snapshots.newest().filter(|newest| *newest.meta() == self.offer.meta);
-        let file = match same {
-            Some(file) => file,
-            None => match self.take_file(&mut half).await? {
-                Ok(file) => file,
-                Err(error) => {
-                    tracing::warn!(from = self.from, %error, "can't take a snapshot from the leader");
-                    return Ok(Answer::Failed(error.to_string()));
-                }
-            },
-        };
-        self.install(file).await
+        if let Some(same) = self.host.snapshots.newest().filter(|newest| *newest.meta() == self.offer.meta) {
+            return self.install(same).await;
+        }
+        match self.take_file(&mut half).await? {
+            Ok(file) => {
+                let came_in_as = file.path().to_owned();
+                let installed = self.install(file).await;
+                // An installed file has its own name by now. One that turned out not to be needed still has this
+                // one, and would keep it until the next start.
+                blocking(move || fs::remove_file(came_in_as)).await.ok();
+                installed
+            }
+            Err(error) => {
+                tracing::warn!(from = self.from, %error, "can't take a snapshot from the leader");
+                Ok(Answer::Failed(error.to_string()))
+            }
+        }
     }
 
     /// The answer to an offer from a leader whose time is over, or of what is here already.
-    fn needs_nothing(&self) -> Option<SnapshotResponse<crate::raft_types::TypeConfig>> {
+    fn needs_nothing(&self) -> Option<SnapshotResponse<TypeConfig>> {
         let metrics = self.host.raft.metrics();
         let metrics = metrics.borrow_watched();
         let is_over = metrics.vote > self.offer.vote;
@@ -136,18 +141,10 @@ impl Receiving<'_> {
     }
 
     async fn install(&mut self, file: SnapshotFile) -> Result<Answer, Ended> {
-        let received_at = file.path().to_owned();
-        let snapshot = Snapshot { meta: self.offer.meta.clone(), snapshot: file.clone() };
+        let snapshot = Snapshot { meta: self.offer.meta.clone(), snapshot: file };
         let installed = self.host.raft.install_full_snapshot(self.offer.vote, snapshot);
         let installed = self.sender.hear_working(installed).await;
-        let response = installed.map_err(|fatal| Ended::Stopped(fatal.to_string()))?;
-        // An installed file has its own name by now. One that turned out not to be needed is still under that of
-        // what comes in, and would stay there until the next start.
-        if self.host.snapshots.newest().is_none_or(|newest| newest.path() != received_at) {
-            let removed = blocking(move || Ok(fs::remove_file(received_at).is_ok())).await;
-            tracing::debug!(?removed, "a snapshot that came in has been dealt with");
-        }
-        Ok(Answer::Done(response))
+        Ok(Answer::Done(installed.map_err(|fatal| Ended::Stopped(fatal.to_string()))?))
     }
 }
 

@@ -50,7 +50,8 @@ pub(in crate::transport) async fn send(
     let Frames { reader, writer } = connection.into_frames();
     let file = snapshot.snapshot.clone();
     let offer = Offer { vote, meta: snapshot.meta.clone(), bytes: file.bytes() };
-    let mut sending = Sending { writer, answers: frames(reader, ANSWER_BYTES_MAX), window: Window::default() };
+    let mut sending =
+        Sending { writer, answers: frames(reader, ANSWER_BYTES_MAX), window: Window::default() };
     sending.run(&offer, file).await
 }
 
@@ -118,7 +119,9 @@ impl Window {
             Answer::Working => {}
             Answer::Done(response) => self.done = Some(response),
             Answer::Failed(text) => return Err(NotSent::Failed(text)),
-            Answer::From(_) | Answer::Taken(_) => return Err(unexpected(&format!("the answer {answer:?}")).into()),
+            Answer::From(_) | Answer::Taken(_) => {
+                return Err(unexpected(&format!("the answer {answer:?}")).into());
+            }
         }
         Ok(())
     }

@@ -65,10 +65,16 @@ fn a_key_of_another_certificate_is_named() {
 fn a_certificate_that_others_would_refuse_is_refused_at_the_start() {
     let (ca, other) = (Ca::new(), Ca::new());
     let expired = words(ca.load(Made { not_after_year: 2001, ..Made::for_node(1) }));
-    assert!(expired.contains(": it expired ") && expired.ends_with(" days ago by this machine's clock"), "{expired}");
+    assert!(
+        expired.contains(": it expired ") && expired.ends_with(" days ago by this machine's clock"),
+        "{expired}"
+    );
 
     let foreign = words(ca.load_believing(&other.file(), Made::for_node(1)));
-    assert!(foreign.ends_with(&format!(": it isn't made by the CA in {}", other.file().display())), "{foreign}");
+    assert!(
+        foreign.ends_with(&format!(": it isn't made by the CA in {}", other.file().display())),
+        "{foreign}"
+    );
 
     for usage in [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth] {
         let one_sided = words(ca.load(Made { usages: vec![usage], ..Made::for_node(1) }));

@@ -93,7 +93,11 @@ struct Wire {
 }
 
 impl AsyncRead for Wire {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.is_cut.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
@@ -195,7 +199,9 @@ async fn a_leader_that_stops_answers_what_it_has_and_is_sent_nothing_more() {
         sleep(Duration::from_millis(100)).await;
         leader.front.stop.cancel();
         sleep(Duration::from_millis(100)).await;
-        // A new connection isn't refused here, but the old one isn't used.
+        // Whoever finds that out knows that nothing was sent, and the next one connects anew.
+        let unsent = leader.call("/quick").await.unwrap_err();
+        assert!(matches!(unsent, Unanswered::NotSent(_)), "{unsent}");
         drop(leader.call("/quick").await);
         assert_eq!(leader.made.load(Ordering::Relaxed), 2);
     };
