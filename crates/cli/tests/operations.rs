@@ -69,12 +69,16 @@ impl Machines {
             self.start(step.machine, &command);
             return String::new();
         }
-        if let Some(signal) = command.strip_suffix(" $(pidof kunci)").and_then(|kill| kill.strip_prefix("kill -")) {
+        if let Some(signal) =
+            command.strip_suffix(" $(pidof kunci)").and_then(|kill| kill.strip_prefix("kill -"))
+        {
             self.stop(step.machine, signal);
             return String::new();
         }
         let assigned = command.strip_prefix("export ").unwrap_or(&command).split_once('=');
-        if let Some((name, value)) = assigned.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')) {
+        if let Some((name, value)) =
+            assigned.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'))
+        {
             let value = self.output(step.machine, &format!("printf %s {value}"));
             assert!(!value.contains("//10."), "{value} isn't on this machine");
             self.variables.insert(name.to_owned(), value);
@@ -85,9 +89,17 @@ impl Machines {
 
     fn output(&self, machine: &str, command: &str) -> String {
         let mut bash = self.program(machine, "timeout");
-        let output = bash.args([COMMAND_SECONDS_MAX, "bash", "-c", &format!("exec 2>&1; {command}")]).output().unwrap();
+        let output = bash
+            .args([COMMAND_SECONDS_MAX, "bash", "-c", &format!("exec 2>&1; {command}")])
+            .output()
+            .unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "`{command}` fails with {}:\n{text}\n{}", output.status, self.logs());
+        assert!(
+            output.status.success(),
+            "`{command}` fails with {}:\n{text}\n{}",
+            output.status,
+            self.logs()
+        );
         text.trim_end().to_owned()
     }
 
@@ -97,7 +109,10 @@ impl Machines {
         let mut server = self.program(machine, "bash");
         server.args(["-c", &format!("exec {command}")]);
         let server = server.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        assert!(self.servers.insert(machine.to_owned(), Server(server)).is_none(), "{machine} runs a node already");
+        assert!(
+            self.servers.insert(machine.to_owned(), Server(server)).is_none(),
+            "{machine} runs a node already"
+        );
         let http: SocketAddr = word_after(command, "--http").parse().unwrap();
         for _ in 0..200 {
             if TcpStream::connect(http).is_ok() {
@@ -127,7 +142,9 @@ impl Machines {
     }
 
     fn logs(&self) -> String {
-        let log = |machine: &String| (machine.clone(), std::fs::read_to_string(self.log_of(machine)).unwrap_or_default());
+        let log = |machine: &String| {
+            (machine.clone(), std::fs::read_to_string(self.log_of(machine)).unwrap_or_default())
+        };
         self.servers.keys().map(log).map(|(machine, log)| format!("--- {machine}\n{log}")).collect()
     }
 }
@@ -155,7 +172,10 @@ fn every_command_in_operations_does_what_it_shows() {
     let page = include_str!("../../../docs/operations.md");
     let steps = steps(page);
     assert!(steps.len() >= 30, "only {} commands were found", steps.len());
-    assert!(Path::new("/proc/net").exists() && TcpListener::bind("127.0.1.1:0").is_ok(), "all of 127/8 is loopback on Linux");
+    assert!(
+        Path::new("/proc/net").exists() && TcpListener::bind("127.0.1.1:0").is_ok(),
+        "all of 127/8 is loopback on Linux"
+    );
 
     let mut machines = Machines::new();
     for step in &steps {

@@ -16,8 +16,8 @@ pub use error::FolderError;
 pub(crate) use error::doing;
 pub(crate) use identity::Started;
 pub use identity::{ClusterId, FOLDER_FORMAT, Identity};
-use lock::FolderLock;
 use kunci_types::Revision;
+use lock::FolderLock;
 use std::path::{Path, PathBuf};
 
 /// Who the configuration says this node is. `None`: whoever the folder says; a new folder gets node 1 and a

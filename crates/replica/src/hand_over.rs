@@ -59,7 +59,10 @@ impl Seat {
                     return Ok(*target);
                 }
                 None if self.term.resume() => {
-                    tracing::warn!(to = target, "the hand-over didn't succeed in time; this node goes on leading");
+                    tracing::warn!(
+                        to = target,
+                        "the hand-over didn't succeed in time; this node goes on leading"
+                    );
                 }
                 // Somebody leads, only not whom we asked.
                 None => return Err(Refusal::NoLeader.into()),
@@ -73,7 +76,11 @@ impl Seat {
         let member = self.roster.member(target)?;
         let request = TransferLeaderRequest::new(self.metrics().vote, target, last);
         let asked = self.asks.transfer(target, &member.peer, request, ELECTED_WITHIN).await;
-        if let Err(error) = asked.as_ref().map_err(ToString::to_string).and_then(|answer| answer.as_ref().map_err(ToString::to_string)) {
+        if let Err(error) = asked
+            .as_ref()
+            .map_err(ToString::to_string)
+            .and_then(|answer| answer.as_ref().map_err(ToString::to_string))
+        {
             tracing::warn!(to = target, %error, "asked for a hand-over in vain");
             return None;
         }
@@ -110,7 +117,8 @@ impl Seat {
     fn targets(&self) -> Vec<u64> {
         let metrics = self.metrics();
         let membership = crate::seat::Membership::of(&metrics);
-        let lacks = |id: u64| metrics.last_log_index.unwrap_or(0).saturating_sub(matched(&metrics, id).unwrap_or(0));
+        let lacks =
+            |id: u64| metrics.last_log_index.unwrap_or(0).saturating_sub(matched(&metrics, id).unwrap_or(0));
         let mut targets: Vec<u64> = membership
             .voters
             .iter()
@@ -131,7 +139,8 @@ fn matched(metrics: &RaftMetrics<TypeConfig>, target: u64) -> Option<u64> {
 
 /// Whether a leader was answered by a member lately.
 pub(crate) fn is_heard(metrics: &RaftMetrics<TypeConfig>, node_id: u64) -> bool {
-    let answered = metrics.heartbeat.as_ref().and_then(|heartbeat| heartbeat.get(&node_id).copied().flatten());
+    let answered =
+        metrics.heartbeat.as_ref().and_then(|heartbeat| heartbeat.get(&node_id).copied().flatten());
     answered.is_some_and(|answered| answered.elapsed() <= SILENT_MAX)
 }
 

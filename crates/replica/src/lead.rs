@@ -65,9 +65,6 @@ pub(crate) struct Seen<'a> {
 impl Seen<'_> {
     /// Who leads now.
     pub(crate) fn lead(&self) -> Lead {
-        if self.roster.is_removed() {
-            return self.nobody(NoLead::Removed);
-        }
         match self.phase {
             Phase::Serving => Lead::Here,
             Phase::HandingOver => self.nobody(NoLead::HandingOver),
@@ -79,11 +76,17 @@ impl Seen<'_> {
     fn followed(&self) -> Option<Lead> {
         let leader = self.metrics.current_leader.filter(|leader| *leader != self.node_id)?;
         let member = self.roster.member(leader)?;
-        let is_heard = self.roster.silent_for(leader).is_some_and(|silent| silent <= SILENT_MAX);
-        is_heard.then_some(Lead::At { node_id: leader, http: member.http, native: member.native })
+        if self.roster.silent_for(leader).is_none_or(|silent| silent > SILENT_MAX) {
+            return None;
+        }
+        self.roster.note_followed();
+        Some(Lead::At { node_id: leader, http: member.http, native: member.native })
     }
 
     fn leaderless(&self) -> Lead {
+        if self.roster.is_removed() {
+            return self.nobody(NoLead::Removed);
+        }
         let since = self.since();
         let for_long = Instant::now().saturating_duration_since(since) > ELECTION_MAX;
         Lead::Nobody { why: if for_long { NoLead::NoQuorum } else { NoLead::Electing }, since }

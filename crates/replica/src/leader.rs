@@ -53,7 +53,7 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             let metrics = metrics.borrow_watched();
             if membership.as_ref() != Some(&metrics.membership_config) {
                 membership = Some(Arc::clone(&metrics.membership_config));
-                seat.roster.update(Membership::of(&metrics).members, seat.ids_applied());
+                seat.roster.update(Membership::of(&metrics).members);
             }
             seat.glance(&metrics)
         };
@@ -148,6 +148,7 @@ impl Seat {
     }
 
     async fn on_tick(&self) {
+        self.roster.note_ids_used(self.ids_applied());
         // Sampling at every tick is what tells an idle log from a stalled machine.
         if let Some(now) = self.term.now() {
             let (deadline, committed) =
@@ -157,8 +158,11 @@ impl Seat {
                 self.batcher.advance_time();
             }
         }
-        let snapshot_every =
-            if self.disk.is_low() { self.snapshot_every_bytes.min(SNAPSHOT_WHEN_LOW_BYTES) } else { self.snapshot_every_bytes };
+        let snapshot_every = if self.disk.is_low() {
+            self.snapshot_every_bytes.min(SNAPSHOT_WHEN_LOW_BYTES)
+        } else {
+            self.snapshot_every_bytes
+        };
         if self.machine.unsnapped_bytes() >= snapshot_every {
             // A failure shows in the replica's running state.
             drop(self.raft.trigger().snapshot().await);

@@ -224,7 +224,8 @@ impl LogStore {
         {
             let mut log = self.lock()?;
             write(&mut log).map_err(context(what))?;
-            log.flush(true, Some(OnFlushed::begin(Waiting::Caller(sender), &self.syncs))).map_err(context(what))?;
+            log.flush(true, Some(OnFlushed::begin(Waiting::Caller(sender), &self.syncs)))
+                .map_err(context(what))?;
         }
         match on_disk.await {
             Ok(result) => result.map_err(context(what)),
@@ -324,7 +325,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let records =
             entries.into_iter().map(|entry| (LogIdRecord(entry.log_id), PayloadRecord(entry.payload)));
         log.append(records).map_err(context("append entries to the log"))?;
-        log.flush(true, Some(OnFlushed::begin(Waiting::Raft(flushed), &self.syncs))).map_err(context("flush the log"))
+        log.flush(true, Some(OnFlushed::begin(Waiting::Raft(flushed), &self.syncs)))
+            .map_err(context("flush the log"))
     }
 
     /// Synced before it returns: an entry that was taken back must not come back after a crash, in front of

@@ -122,7 +122,9 @@ pub enum ChangeRefused {
         node_id: u64,
     },
     /// A member can't lead now.
-    #[error("node {node_id} can't take over now: it isn't heard of, lacks part of the log, or its disk is in trouble")]
+    #[error(
+        "node {node_id} can't take over now: it isn't heard of, lacks part of the log, or its disk is in trouble"
+    )]
     NotReady {
         /// The member.
         node_id: u64,
@@ -144,14 +146,18 @@ impl Seat {
         let known = membership.members.iter().find(|(_, member)| member.peer == peer).map(|(id, _)| *id);
         // One whose invitation was lost is asked for by the id that it has already.
         let pending = known.filter(|id| !membership.voters.contains(id) && !self.has_progress(*id));
-        let member = match self.who(peer, pending.unwrap_or(next_id)).await? {
+        // A certificate names its node, so one has to know whom to expect.
+        let expected = known.filter(|id| Some(*id) != replaces).unwrap_or(next_id);
+        let member = match self.who(peer, expected).await? {
             Who::Node { cluster_id, .. } if cluster_id != self.me.cluster_id => {
                 return Err(ChangeRefused::OtherCluster { address: peer.to_owned(), found: cluster_id });
             }
             Who::Node { node_id, .. } if membership.members.contains_key(&node_id) => {
                 return Ok(Added { node_id, already: true });
             }
-            Who::Node { node_id, .. } => return Err(ChangeRefused::WasRemoved { address: peer.to_owned(), node_id }),
+            Who::Node { node_id, .. } => {
+                return Err(ChangeRefused::WasRemoved { address: peer.to_owned(), node_id });
+            }
             Who::New { member } => member,
         };
         if let Some(node_id) = pending {
@@ -184,7 +190,11 @@ impl Seat {
         let membership = self.settled_membership().await?;
         if !membership.members.contains_key(&node_id) {
             let was_one = node_id != 0 && node_id <= self.ids_used();
-            return if was_one { Ok(Removed { already: true }) } else { Err(ChangeRefused::NotAMember { node_id }) };
+            return if was_one {
+                Ok(Removed { already: true })
+            } else {
+                Err(ChangeRefused::NotAMember { node_id })
+            };
         }
         let change = if membership.voters.contains(&node_id) {
             let mut voters = membership.voters.clone();
@@ -243,14 +253,25 @@ impl Seat {
     }
 
     async fn invite(&self, address: &str, node_id: u64) -> Result<(), ChangeRefused> {
-        self.dialer.invite(address, node_id).await.map_err(|error| unreachable(address, &error))
+        let Err(error) = self.dialer.invite(address, node_id).await else { return Ok(()) };
+        // The answer may be what was lost.
+        match self.who(address, node_id).await {
+            Ok(Who::Node { node_id: there, cluster_id, .. })
+                if there == node_id && cluster_id == self.me.cluster_id =>
+            {
+                Ok(())
+            }
+            Ok(_) | Err(_) => Err(unreachable(address, &error)),
+        }
     }
 
     async fn change(&self, change: ChangeMembers<u64, Member>) -> Result<(), ChangeRefused> {
         let proposed = timeout(COMMITTED_WITHIN, self.raft.change_membership(change, false)).await;
         match proposed {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(Refusal::NoLeader.into()),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => {
+                Err(Refusal::NoLeader.into())
+            }
             Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(
                 error @ ChangeMembershipError::InProgress(_),
             )))) => Err(ChangeRefused::InProgress(error.to_string())),
@@ -300,12 +321,16 @@ impl Seat {
         }
         tracing::info!(node = id, replaces = ?member.replaces, "a learner has caught up: it becomes a voter");
         let done = BTreeMap::from([(id, Member { replaces: None, ..member.clone() })]);
-        Some(ChangeMembers::Batch(vec![ChangeMembers::SetNodes(done), ChangeMembers::ReplaceAllVoters(voters)]))
+        Some(ChangeMembers::Batch(vec![
+            ChangeMembers::SetNodes(done),
+            ChangeMembers::ReplaceAllVoters(voters),
+        ]))
     }
 
     fn due_move(&self, membership: &Membership) -> Option<ChangeMembers<u64, Member>> {
         let moved = |(id, member): (&u64, &Member)| {
-            let said = if *id == self.me.node_id { self.member.clone() } else { self.vitals.lately(*id)?.member };
+            let said =
+                if *id == self.me.node_id { self.member.clone() } else { self.vitals.lately(*id)?.member };
             let now = Member { replaces: member.replaces, ..said };
             (now != *member).then_some((*id, now))
         };

@@ -202,7 +202,9 @@ impl Replica {
         match timeout(HAND_OVER_WITHIN, self.seat.hand_over(None)).await {
             // Not the leader: there is nothing to give away.
             Ok(Ok(_) | Err(ChangeRefused::Undecided(_))) => {}
-            Ok(Err(refused)) => tracing::warn!(%refused, "stopping as the leader: the others will have to elect one"),
+            Ok(Err(refused)) => {
+                tracing::warn!(%refused, "stopping as the leader: the others will have to elect one")
+            }
             Err(_) => tracing::warn!("a hand-over took too long: the others will have to elect a leader"),
         }
     }
@@ -245,7 +247,8 @@ impl Replica {
 
     fn members(&self, role: Role, leader: Option<u64>, membership: &Membership) -> Vec<MemberStatus> {
         let seat = &self.seat;
-        let mut pulses = if leader == Some(seat.me.node_id) { seat.vitals.all_lately() } else { seat.vitals.told() };
+        let mut pulses =
+            if leader == Some(seat.me.node_id) { seat.vitals.all_lately() } else { seat.vitals.told() };
         pulses.insert(seat.me.node_id, seat.pulse());
         let of = |(id, member): (&u64, &crate::raft_types::Member)| {
             let pulse = pulses.get(id);

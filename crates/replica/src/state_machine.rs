@@ -170,7 +170,9 @@ fn restore(snapshot: &SnapshotFile) -> io::Result<MachineState> {
 }
 
 /// Runs what blocks the disk beside the tasks.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 

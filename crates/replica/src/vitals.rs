@@ -59,7 +59,11 @@ impl Vitals {
     /// What the leader told this node lately of each member.
     pub(crate) fn told(&self) -> BTreeMap<u64, Pulse> {
         let known = self.known();
-        known.census.as_ref().filter(|(_, at)| is_fresh(*at)).map_or_else(BTreeMap::new, |(census, _)| census.members.clone())
+        known
+            .census
+            .as_ref()
+            .filter(|(_, at)| is_fresh(*at))
+            .map_or_else(BTreeMap::new, |(census, _)| census.members.clone())
     }
 
     /// Whether the disks of so many voters are nearly full that the rest is no quorum, as of the last pulse.
@@ -88,7 +92,13 @@ fn is_fresh(at: Instant) -> bool {
 }
 
 /// Answers a member's pulse.
-pub(crate) fn answer(vitals: &Vitals, lead: &watch::Receiver<Lead>, node_id: u64, from: u64, pulse: Pulse) -> Census {
+pub(crate) fn answer(
+    vitals: &Vitals,
+    lead: &watch::Receiver<Lead>,
+    node_id: u64,
+    from: u64,
+    pulse: Pulse,
+) -> Census {
     vitals.note(from, pulse);
     match &*lead.borrow() {
         Lead::Here => Census { leader: Some(node_id), members: vitals.all_lately() },

@@ -1,6 +1,11 @@
 //! Several replicas: who belongs, who leads, and that both change without losing anything.
 
-#![expect(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "a test that can't go on should fail on the spot")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "a test that can't go on should fail on the spot"
+)]
 
 mod replica_support;
 
@@ -63,7 +68,10 @@ async fn a_new_node_is_a_learner_until_it_has_caught_up_and_then_a_voter() {
 
     let expected = cluster.leader().replica.local_view(kunci_core::LockTable::digest).value;
     for node in &cluster.nodes {
-        until("every node has the same state", || node.replica.local_view(kunci_core::LockTable::digest).value == expected).await;
+        until("every node has the same state", || {
+            node.replica.local_view(kunci_core::LockTable::digest).value == expected
+        })
+        .await;
     }
 }
 
@@ -106,7 +114,8 @@ async fn a_removed_node_is_refused_and_its_id_is_never_used_again() {
     let mut cluster = Cluster::of(3).await;
     let leader = cluster.led().await.replica.clone();
     let leader_id = leader.node_id();
-    let removed_id = cluster.nodes.iter().map(|node| node.replica.node_id()).filter(|id| *id != leader_id).max().unwrap();
+    let removed_id =
+        cluster.nodes.iter().map(|node| node.replica.node_id()).filter(|id| *id != leader_id).max().unwrap();
 
     assert!(!leader.remove_member(removed_id, false).await.unwrap().already);
     assert!(leader.remove_member(removed_id, false).await.unwrap().already);
@@ -308,6 +317,7 @@ async fn a_folder_with_a_node_forms_no_second_cluster() {
     let cluster = Cluster::of(1).await;
     cluster.nodes[0].replica.stop().await;
     let (door, member) = replica_support::door().await;
-    let refused = Replica::form(ReplicaConfig::new(&cluster.nodes[0].data, member), door, None).await.err().unwrap();
+    let refused =
+        Replica::form(ReplicaConfig::new(&cluster.nodes[0].data, member), door, None).await.err().unwrap();
     assert!(refused.to_string().contains("holds node 1 of cluster"), "{refused}");
 }

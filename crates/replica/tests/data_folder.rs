@@ -43,7 +43,8 @@ async fn a_folder_keeps_its_cluster_and_node_over_restarts() {
     let second = *DataFolder::open(&nested, Expected::default()).unwrap().identity();
 
     assert_eq!(second, first);
-    let other_node = DataFolder::open(&nested, Expected { node_id: Some(8), ..Expected::default() }).unwrap_err();
+    let other_node =
+        DataFolder::open(&nested, Expected { node_id: Some(8), ..Expected::default() }).unwrap_err();
     assert!(matches!(other_node, FolderError::OtherNode { found: 7, expected: 8, .. }));
     let other = Expected { cluster_id: Some(ClusterId::random().unwrap()), ..Expected::default() };
     assert!(matches!(DataFolder::open(&nested, other), Err(FolderError::OtherCluster { .. })));

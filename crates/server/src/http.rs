@@ -122,8 +122,8 @@ impl HttpDoor {
         self.front.enter(service);
     }
 
-    /// Says by `/readyz` that this node is about to stop, so that load balancers send their requests elsewhere.
-    /// Everything else goes on.
+    /// Says by `/readyz` that this node is about to stop, and by `Connection: close` on every answer, so that requests
+    /// go elsewhere. Everything else goes on.
     pub fn drain(&self) {
         self.front.drain();
     }

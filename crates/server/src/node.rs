@@ -12,12 +12,12 @@ use crate::config::Settings;
 use crate::http::HttpDoor;
 use beginning::Beginning;
 use doors::Doors;
-use kunci_replica::Replica;
+use kunci_replica::{Lead, Replica};
 use signals::Signals;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -25,6 +25,10 @@ use tracing::{error, info, warn};
 pub const EXIT_FATAL: i32 = 70;
 /// How long a stop of the replica may take before the process ends without it; its disk is as after a crash then.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// After a hand-over, how long a node goes on as before: the other members hear of the new leader with its heartbeats,
+/// and until then they pass calls on to this node, which sends them back.
+const HEARD_WITHIN: Duration = Duration::from_millis(250);
 
 /// How a node ended. Why was logged already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +140,11 @@ impl House {
     async fn leave(&mut self, replica: Option<&Replica>) {
         self.door.drain();
         if let Some(replica) = replica {
+            let is_asked_by_others = replica.lead() == Lead::Here && replica.status().members.len() > 1;
             replica.hand_over().await;
+            if is_asked_by_others {
+                sleep(HEARD_WITHIN).await;
+            }
         }
         self.close().await;
         if let Some(replica) = replica

@@ -90,7 +90,7 @@ fn on_small_disks(name: &'static str) -> Scene {
 /// with room again so do acquires.
 #[test]
 fn a_low_disk_refuses_acquires_and_nothing_else() {
-    let scene = on_small_disks("a_low_disk_refuses_acquires_and_nothing_else");
+    let mut scene = on_small_disks("a_low_disk_refuses_acquires_and_nothing_else");
     let leader = scene.world.leader();
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let ask = Ask { resource: "disk/held", owner: "a", ttl_ms: 5_000, wait_ms: 0 };

@@ -14,7 +14,7 @@ const AT_ONCE_MS: u64 = 300;
 #[test]
 fn an_isolated_leader_acknowledges_nothing() {
     const TTL_MS: u64 = 2_000;
-    let scene = Scene::busy("an_isolated_leader_acknowledges_nothing", 3);
+    let mut scene = Scene::busy("an_isolated_leader_acknowledges_nothing", 3);
     let leader = scene.world.leader();
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let ask = Ask { resource: "c20/r", owner: "a", ttl_ms: TTL_MS, wait_ms: 0 };
@@ -68,7 +68,7 @@ fn an_isolated_leader_acknowledges_nothing() {
 /// S4: a minority refuses at once, whoever asks it for what; the majority goes on.
 #[test]
 fn a_minority_refuses_at_once_and_the_majority_goes_on() {
-    let scene = Scene::busy("a_minority_refuses_at_once_and_the_majority_goes_on", 3);
+    let mut scene = Scene::busy("a_minority_refuses_at_once_and_the_majority_goes_on", 3);
     let leader = scene.world.leader();
     let others = scene.world.others(leader);
     let alone = others[0];

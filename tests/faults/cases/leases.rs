@@ -105,7 +105,7 @@ fn many_leader_changes_give_a_dead_holder_one_grace() {
 #[test]
 fn remaining_time_is_sane_through_every_leader_change() {
     const TTL_MS: u64 = 3_000;
-    let scene = Scene::quiet("remaining_time_is_sane_through_every_leader_change", 3);
+    let mut scene = Scene::quiet("remaining_time_is_sane_through_every_leader_change", 3);
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let ask = Ask { resource: "c21/r", owner: "a", ttl_ms: TTL_MS, wait_ms: 0 };
     let mine = {

@@ -44,7 +44,7 @@ fn a_member_that_lost_its_disk_is_replaced_under_load() {
 /// time.
 #[test]
 fn adding_a_wrong_address_interrupts_nothing() {
-    let scene = Scene::busy("adding_a_wrong_address_interrupts_nothing", 3);
+    let mut scene = Scene::busy("adding_a_wrong_address_interrupts_nothing", 3);
     let leader = scene.world.leader();
     let since_us = now_us();
     for peer in ["10.77.0.1:9", "10.77.0.99:7402"] {

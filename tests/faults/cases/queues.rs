@@ -71,7 +71,7 @@ fn let_go(scene: &Scene, doors: Vec<SocketAddr>, mine: super::asking::Mine) {
 /// it isn't delayed.
 #[test]
 fn a_waiter_keeps_its_place_when_it_moves_to_another_node() {
-    let scene = Scene::quiet("a_waiter_keeps_its_place_when_it_moves_to_another_node", 3);
+    let mut scene = Scene::quiet("a_waiter_keeps_its_place_when_it_moves_to_another_node", 3);
     let mine = hold(&scene);
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let b = scene.world.begin_inside(move || async move {
@@ -103,7 +103,7 @@ fn a_waiter_keeps_its_place_when_it_moves_to_another_node() {
 /// grant.
 #[test]
 fn the_newer_of_two_calls_of_one_request_gets_the_answer() {
-    let scene = Scene::quiet("the_newer_of_two_calls_of_one_request_gets_the_answer", 3);
+    let mut scene = Scene::quiet("the_newer_of_two_calls_of_one_request_gets_the_answer", 3);
     let mine = hold(&scene);
     let older = wait_at(&scene, 2, "b", 1);
     wait_queue(&scene, &["b"]);
@@ -153,7 +153,7 @@ fn waiters_keep_their_places_when_the_leader_dies() {
 /// C54 and L3 through a follower: a waiter whose client is gone is passed over at once and dropped after the grace.
 #[test]
 fn a_waiter_that_hangs_up_at_a_follower_holds_nobody_up() {
-    let scene = Scene::quiet("a_waiter_that_hangs_up_at_a_follower_holds_nobody_up", 3);
+    let mut scene = Scene::quiet("a_waiter_that_hangs_up_at_a_follower_holds_nobody_up", 3);
     let mine = hold(&scene);
     let leader = scene.world.leader();
     let follower = scene.world.others(leader)[0];

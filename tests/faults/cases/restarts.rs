@@ -83,7 +83,7 @@ fn a_power_cut_for_all_loses_nothing() {
 /// good.
 #[test]
 fn a_hundred_hand_overs_lose_nothing() {
-    let scene = Scene::busy("a_hundred_hand_overs_lose_nothing", 3);
+    let mut scene = Scene::busy("a_hundred_hand_overs_lose_nothing", 3);
     let begun_us = now_us();
     let doors = scene.world.doors();
     let (taken, refused) = scene.world.inside(move || async move {

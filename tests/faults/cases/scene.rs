@@ -48,7 +48,7 @@ impl Scene {
     }
 
     /// Ends the load, and checks everything that was seen.
-    pub(super) fn close(mut self) -> (Tally, Summary) {
+    pub(super) fn close(&mut self) -> (Tally, Summary) {
         let tally = self.rest();
         println!("{tally:?}");
         let summary = checks::expect_clean(&self.run.history.calls(), self.run.seed());

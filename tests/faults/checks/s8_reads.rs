@@ -36,7 +36,8 @@ fn untrue(facts: &Facts<'_>, fact: &Fact<'_>) -> Option<Breach> {
         ));
     }
     let ttl_ms = held.ttl_ms.or(lease.map(|lease| lease.ttl_ms))?;
-    if held.remaining_ms == 0 || held.remaining_ms > ttl_ms {
+    // A look at the very end may still show the lease, with nothing left.
+    if held.remaining_ms > ttl_ms {
         return breach(format!("{} ms remain of a lease of {ttl_ms} ms", held.remaining_ms));
     }
     None
@@ -71,9 +72,8 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(20, 30).status_held("r", "b", 1, (11, 0));
         script.at(40, 50).status("r", ("a", 1, TTL_MS + 1), (12, 0));
-        script.at(60, 70).status("r", ("a", 1, 0), (13, 0));
 
-        assert_eq!(check(&Facts::read(&script.calls())).len(), 3);
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 2);
     }
 
     #[test]

@@ -230,10 +230,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_says_it_is_too_long_is_refused_before_its_body_comes() {
+    async fn a_frame_that_is_too_long_is_refused_before_its_body_comes_and_not_sent_at_all() {
         let bytes = bytes_of(&Frame { kind: 1, body: vec![0; MAX + 1].into() }).await;
         let error = read_from(&bytes[..HEAD_BYTES]).await.unwrap_err();
         assert_eq!(error.to_string(), "a frame says it has 4097 bytes, expected at most 4096");
+
+        let frame = Frame { kind: 1, body: vec![0; BODY_BYTES_MAX + 1].into() };
+        let error = write(&mut Vec::new(), &frame).await.unwrap_err();
+        assert_eq!(error.to_string(), "a frame of 67108865 bytes can't be sent: expected at most 67108864");
     }
 
     #[tokio::test]

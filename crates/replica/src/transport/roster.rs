@@ -37,7 +37,8 @@ pub(crate) struct Roster {
 #[derive(Debug, Default)]
 struct Known {
     members: BTreeMap<u64, Member>,
-    /// The largest node id that was ever given out, as far as is known here. Ids are given out once.
+    /// The largest node id that was ever given out, as far as it is applied here: an addition that is taken back
+    /// gives its id back too.
     ids_used: u64,
     heard: BTreeMap<u64, Instant>,
     /// Another member said that this node was removed.
@@ -46,12 +47,15 @@ struct Known {
 
 impl Roster {
     /// Takes over a newer membership.
-    pub(crate) fn update(&self, members: BTreeMap<u64, Member>, ids_used: u64) {
+    pub(crate) fn update(&self, members: BTreeMap<u64, Member>) {
         let mut known = self.known();
-        let largest = members.keys().next_back().copied().unwrap_or(0);
-        known.ids_used = known.ids_used.max(ids_used).max(largest);
         known.heard.retain(|id, _| members.contains_key(id));
         known.members = members;
+    }
+
+    /// Takes over the largest node id that was ever given out.
+    pub(crate) fn note_ids_used(&self, ids_used: u64) {
+        self.known().ids_used = ids_used;
     }
 
     /// How `node_id` stands.
@@ -90,7 +94,12 @@ impl Roster {
         self.known().is_removed = true;
     }
 
-    /// Whether another member refused this node as removed.
+    /// Notes that a leader counts this node among the members: whoever said otherwise was behind.
+    pub(crate) fn note_followed(&self) {
+        self.known().is_removed = false;
+    }
+
+    /// Whether another member refused this node as removed, and no leader was followed since.
     pub(crate) fn is_removed(&self) -> bool {
         self.known().is_removed
     }
@@ -109,8 +118,9 @@ mod tests {
     fn an_id_that_was_used_before_is_no_member_and_a_larger_one_may_be() {
         let roster = Roster::default();
         let members = |ids: &[u64]| ids.iter().map(|id| (*id, Member::default())).collect();
-        roster.update(members(&[1, 2, 3]), 3);
-        roster.update(members(&[1, 2]), 3);
+        roster.note_ids_used(3);
+        roster.update(members(&[1, 2, 3]));
+        roster.update(members(&[1, 2]));
 
         assert_eq!(roster.standing(2), Standing::Member);
         assert_eq!(roster.standing(3), Standing::Removed);

@@ -20,7 +20,12 @@ pub async fn door() -> (PeerDoor, Member) {
     let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let door = PeerDoor::bind(loopback, PeerSecurity::Plain).await.unwrap();
     let peer = door.local_address().unwrap().to_string();
-    let member = Member { http: format!("http of {peer}"), native: format!("native of {peer}"), peer, ..Member::default() };
+    let member = Member {
+        http: format!("http of {peer}"),
+        native: format!("native of {peer}"),
+        peer,
+        ..Member::default()
+    };
     (door, member)
 }
 

@@ -46,7 +46,8 @@ impl Links for CutLinks {
                 return std::future::pending().await;
             }
             let inner = TcpLinks::default().connect(to).await?;
-            let stream = CutStream { inner, from: self.from.clone(), to: to.to_owned(), cuts: self.cuts.clone() };
+            let stream =
+                CutStream { inner, from: self.from.clone(), to: to.to_owned(), cuts: self.cuts.clone() };
             Ok(Box::new(stream) as BoxedStream)
         })
     }
@@ -61,7 +62,11 @@ struct CutStream {
 }
 
 impl AsyncRead for CutStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
         if read.is_ready() && self.cuts.is_cut(&self.to, &self.from) {
             buffer.clear();
@@ -123,7 +128,8 @@ impl Cluster {
     pub async fn grow(&mut self) {
         let new = self.new_node(0).await;
         let peer = new.member.peer.clone();
-        let (added, node) = tokio::join!(async { self.leader().replica.add_member(&peer).await.unwrap() }, new.join());
+        let (added, node) =
+            tokio::join!(async { self.leader().replica.add_member(&peer).await.unwrap() }, new.join());
         self.nodes.push(node);
         self.until_voter(added.node_id).await;
     }
@@ -152,7 +158,10 @@ impl Cluster {
     pub async fn until_voter(&self, node_id: u64) {
         until("the learner becomes a voter", || {
             let status = self.leader().replica.status();
-            status.members.iter().any(|member| member.id == node_id && member.role != kunci_replica::Role::Learner)
+            status
+                .members
+                .iter()
+                .any(|member| member.id == node_id && member.role != kunci_replica::Role::Learner)
         })
         .await;
     }

@@ -77,7 +77,6 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
     loop {
         tokio::select! {
             served = connection.as_mut() => {
-                tracing::debug!(?served, "XX ended");
                 if let Err(error) = served {
                     tracing::debug!(%error, "an HTTP connection broke");
                 }
@@ -85,7 +84,6 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
             }
             () = watching.as_mut(), if is_watching => {
                 is_watching = false;
-                tracing::debug!("XX gone");
                 gone.0.cancel();
             }
             () = stopping.as_mut(), if !is_stopping => {

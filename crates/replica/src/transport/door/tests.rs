@@ -4,6 +4,7 @@ use super::lobby::SHAKING_MAX;
 use super::places::{PLACES_MAX, PLACES_OF_ONE_MAX};
 use super::*;
 use crate::transport::dial::{DialError, Doing, Who};
+use crate::transport::frame::{BODY_BYTES_MAX, Frame, Frames};
 use crate::transport::handshake::{self, Answer, Hello, RefusalCode};
 use crate::transport::links::BoxedStream;
 use crate::transport::roster::Standing;
@@ -28,7 +29,8 @@ fn member(peer: &str) -> Member {
 /// Nodes 1 and 2 are members, 3 was removed.
 fn roster() -> Roster {
     let roster = Roster::default();
-    roster.update(BTreeMap::from([(1, member("one:7402")), (2, member("two:7402"))]), 3);
+    roster.update(BTreeMap::from([(1, member("one:7402")), (2, member("two:7402"))]));
+    roster.note_ids_used(3);
     assert_eq!(roster.standing(3), Standing::Removed);
     roster
 }
@@ -420,6 +422,33 @@ async fn with_tls_each_side_is_who_its_certificate_says() {
     let mut bytes = [0; 3];
     incoming.connection.into_stream().read_exact(&mut bytes).await.unwrap();
     assert_eq!(&bytes, b"PRI");
+}
+
+/// More than any buffer holds, both ways at once: neither direction waits for the other.
+#[tokio::test(start_paused = true)]
+async fn frames_go_both_ways_over_tls() {
+    let ca = Ca::new();
+    let mut open = Open::with(tls(&ca, 1));
+    let dialer = open.dialer_with(node(2), tls(&ca, 2));
+    let here = dialer.connect(1, "one:7402", Purpose::Append).await.unwrap();
+    let there = open.incoming.recv().await.unwrap().connection;
+    let exchange = async |connection: Connection| {
+        let Frames { mut reader, mut writer } = connection.into_frames();
+        let frame = Frame { kind: 1, body: vec![7; 1 << 20].into() };
+        let sending = async {
+            for _ in 0..4 {
+                writer.send(&frame).await.unwrap();
+            }
+        };
+        let receiving = async {
+            for _ in 0..4 {
+                assert_eq!(reader.read(BODY_BYTES_MAX).await.unwrap().as_ref(), Some(&frame));
+            }
+        };
+        tokio::join!(sending, receiving);
+    };
+    let both = async { tokio::join!(exchange(here), exchange(there)) };
+    timeout(Duration::from_secs(10), both).await.unwrap();
 }
 
 /// A node can't act as another one.

@@ -62,7 +62,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Says that nothing follows, and reads what the peer sends until it has read that: closing over unread bytes would
+/// Says that nothing follows, and reads what the peer sends until it has read that: closing over unread bytes may
 /// take the last words away from it. The caller bounds the time.
 pub(super) async fn end(mut stream: BoxedStream) -> io::Result<()> {
     stream.shutdown().await?;

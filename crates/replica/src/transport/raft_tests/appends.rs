@@ -12,6 +12,9 @@ async fn all_three_get_every_entry_over_one_connection_for_entries_and_one_for_h
     let cluster = Cluster::start().await;
     let leader = cluster.leader().await;
     let others = cluster.others(leader);
+    let index = leader.write(Vec::new()).await;
+    cluster.all_applied(index).await;
+    sleep(Duration::from_millis(300)).await;
     let before = others.map(|other| other.came_in(leader.id, Purpose::Append));
     for _ in 0..200 {
         leader.write(Vec::new()).await;
@@ -56,7 +59,7 @@ async fn a_member_that_was_cut_off_deposes_nobody_when_it_comes_back() {
     for peer in [leader.id, other.id] {
         cluster.net.part(lonely.id, peer);
     }
-    sleep(Duration::from_millis(2_500)).await;
+    sleep(Duration::from_millis(3_500)).await;
     assert_eq!(lonely.term(), term, "its pre-votes were not granted by silence");
     for peer in [leader.id, other.id] {
         cluster.net.join(lonely.id, peer);
@@ -141,4 +144,24 @@ async fn followers_note_that_they_hear_the_leader_and_answer_pulses() {
         let census = other.asks.pulse(leader.id, "", &pulse, Duration::from_secs(1)).await.unwrap();
         assert_eq!(census.leader, Some(other.id), "the test's leader answers who asked");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zz_tmp_speed() {
+    let cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    leader.write(Vec::new()).await;
+    let begun = tokio::time::Instant::now();
+    for _ in 0..500 {
+        leader.write(Vec::new()).await;
+    }
+    eprintln!("one writer: {:?} each", begun.elapsed() / 500);
+    let begun = tokio::time::Instant::now();
+    futures::future::join_all((0..64).map(|_| async {
+        for _ in 0..100 {
+            leader.write(Vec::new()).await;
+        }
+    }))
+    .await;
+    eprintln!("64 writers: {:?} for 6400", begun.elapsed());
 }

@@ -145,8 +145,8 @@ async fn serve_all(
 fn settings() -> openraft::Config {
     let settings = openraft::Config {
         heartbeat_interval: 50,
-        election_timeout_min: 300,
-        election_timeout_max: 600,
+        election_timeout_min: 500,
+        election_timeout_max: 1_000,
         enable_pre_vote: Some(true),
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: 0,

@@ -87,7 +87,8 @@ pub(super) fn me(node_id: u64) -> Me {
 /// A roster of nodes 1 to 3.
 pub(super) fn roster() -> Roster {
     let roster = Roster::default();
-    roster.update((1..=3).map(|node| (node, member(node))).collect(), 3);
+    roster.update((1..=3).map(|node| (node, member(node))).collect());
+    roster.note_ids_used(3);
     roster
 }
 

@@ -90,7 +90,8 @@ async fn a_member_that_was_removed_is_refused_on_a_connection_that_it_still_has(
     assert_eq!(untag(&answer).unwrap().1.value::<Census>().unwrap().leader, Some(2));
 
     let members = [1, 3].map(|id| (id, roster().member(id).unwrap()));
-    node.host.roster.update(members.into(), 3);
+    node.host.roster.update(members.into());
+    node.host.roster.note_ids_used(3);
     let vote = VoteRequest::<TypeConfig>::new(vote_of(2, false), None);
     let answer = exchange(&mut connection, &Frame::holding(VOTE, &(2_u64, vote)).unwrap()).await;
     assert_eq!(untag(&answer).unwrap().1.value::<String>().unwrap(), "node 2 is no member any more");
@@ -127,6 +128,18 @@ async fn what_can_t_be_read_ends_the_connection_and_not_the_node() {
     let answer = exchange(&mut connection, &Frame::holding(APPEND, &(0_u64, heartbeat(2))).unwrap()).await;
     assert_eq!(answer.kind, APPEND);
     assert!(node.raft.is_initialized().await.is_ok());
+}
+
+/// Nobody keeps a connection that it doesn't use.
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_nothing_comes_is_ended_after_a_minute() {
+    let net = Net::default();
+    let _node = Node::start(&net, 1).await;
+    for purpose in [Purpose::Append, Purpose::Ask, Purpose::Snapshot] {
+        let mut connection = call(&net, purpose).await;
+        let ended = timeout(Duration::from_secs(61), connection.reader.read(1 << 20)).await;
+        assert!(matches!(ended, Ok(Ok(None) | Err(_))), "{purpose}");
+    }
 }
 
 fn entry(term: u64, index: u64) -> Entry {
