@@ -1,4 +1,4 @@
-//! docs/guarantees.md names tests that exist.
+//! docs/guarantees.md and docs/time.md name tests that exist.
 
 use std::path::Path;
 
@@ -13,12 +13,16 @@ fn named_tests(page: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn every_test_that_the_guarantees_name_is_a_test() {
-    let page = include_str!("../../../docs/guarantees.md");
+fn every_test_that_the_pages_name_is_a_test() {
+    check(include_str!("../../../docs/guarantees.md"), 60);
+    check(include_str!("../../../docs/time.md"), 10);
+}
+
+fn check(page: &str, named_min: usize) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let named = named_tests(page);
 
-    assert!(named.len() > 30, "only {} tests are named", named.len());
+    assert!(named.len() > named_min, "only {} tests are named", named.len());
     for (name, file) in named {
         let text = std::fs::read_to_string(docs.join(file)).unwrap_or_default();
         let at = text.find(&format!("fn {name}(")).unwrap_or_else(|| panic!("{file} has no test {name}"));

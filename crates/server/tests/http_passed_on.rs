@@ -324,18 +324,27 @@ async fn a_leader_that_is_cut_off_is_replaced_and_nobody_hangs() {
 
     first.wire.cut();
     let began = Instant::now();
-    let renew = json!({"leaseId": grant.body["leaseId"]});
-    let renewed = loop {
-        let asked = Instant::now();
-        let reply = second.post("/locks/r/renew", renew.clone()).await;
-        assert!(asked.elapsed() < Duration::from_millis(1_400), "{:?}", asked.elapsed());
-        if reply.status == 200 {
-            break reply;
-        }
-        assert_eq!(reply.status, 503, "{}", reply.text);
-        assert!(began.elapsed() < AT_ONCE, "{}", reply.text);
-        sleep(Duration::from_millis(50)).await;
+    // What only reads is asked again at the new leader, and its client notices a pause at most.
+    let read = async {
+        let read = second.get("/locks/r").await;
+        assert_eq!((read.status, &read.body["holder"]), (200, &json!("a")), "{}", read.text);
+        assert!(began.elapsed() < Duration::from_millis(1_400), "{:?}", began.elapsed());
     };
+    let renew = json!({"leaseId": grant.body["leaseId"]});
+    let renewing = async {
+        loop {
+            let asked = Instant::now();
+            let reply = second.post("/locks/r/renew", renew.clone()).await;
+            assert!(asked.elapsed() < Duration::from_millis(1_400), "{:?}", asked.elapsed());
+            if reply.status == 200 {
+                break reply;
+            }
+            assert_eq!(reply.status, 503, "{}", reply.text);
+            assert!(began.elapsed() < AT_ONCE, "{}", reply.text);
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let ((), renewed) = tokio::join!(read, renewing);
     let (new, others) = (leader(&[&second, &third]).await, [&second, &third]);
     assert_eq!(renewed.headers["kunci-leader"], others[new].address.to_string());
     let ended = timeout(AT_ONCE, b.reply()).await.unwrap();

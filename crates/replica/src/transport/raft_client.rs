@@ -191,7 +191,8 @@ impl NetSnapshot<TypeConfig> for PeerClient {
         let sent = snapshot_link::send(&self.dialer, self.to, &self.address, vote, &snapshot);
         tokio::select! {
             closed = cancel => Err(closed.into()),
-            // Always with a wait before the next try, which may send everything again.
+            // With a wait before the next try, which may send everything again. Never as an error of the storage,
+            // which would stop the leader (trap 8 of the design).
             answer = sent => answer.map_err(|error| Unreachable::new(&error).into()),
         }
     }

@@ -5,7 +5,7 @@
 //! `snapshot_link/receive.rs`.
 //!
 //! A connection ends when the other end closes it or sends what it may not, when nothing comes for long, or when
-//! the replica has stopped. Nothing that comes in here can stop the replica.
+//! the replica has stopped. Nothing that comes in here can stop the replica (trap 8 of the design).
 
 mod answers;
 mod appends;

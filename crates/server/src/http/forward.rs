@@ -115,7 +115,7 @@ impl Asked {
                 until
             } else {
                 let tried = match lead {
-                    Lead::At { node_id, .. } => self.there(node_id, end).await,
+                    Lead::At { node_id, .. } => self.there(node_id, &mut changes, end).await,
                     Lead::Here | Lead::Nobody { .. } => self.here(next.clone()).await,
                 };
                 match tried {
@@ -140,10 +140,11 @@ impl Asked {
         }
     }
 
-    async fn there(&mut self, node_id: u64, end: Instant) -> Tried {
+    async fn there(&mut self, node_id: u64, changes: &mut watch::Receiver<Lead>, end: Instant) -> Tried {
         self.find_request_id();
         self.door.count_passed_on();
-        let waits = self.answered == Answered::WhileClientWaits;
+        let (waits, is_read) = (self.answered == Answered::WhileClientWaits, self.parts.method.is_safe());
+        let elsewhere = |lead: &Lead| !matches!(lead, Lead::At { node_id: at, .. } if *at == node_id);
         let connect = self.door.service.open_calls(node_id);
         let answered = tokio::select! {
             biased;
@@ -152,6 +153,8 @@ impl Asked {
                 return Tried::Over(self.unknown("the client closed the connection before its answer came"));
             }
             answered = self.door.link.call(node_id, self.call(), connect, end) => answered,
+            // A leader that is mute may still have a link. What only reads needn't wait for that to break.
+            _ = changes.wait_for(elsewhere), if is_read => return Tried::InVain(self.unreached()),
             () = self.door.stop.cancelled(), if waits => {
                 return Tried::Over(self.unknown(
                     "this node is stopping: ask again with the same request id, also at another node",
@@ -162,10 +165,8 @@ impl Asked {
             Ok(answer) => self.passed_back(answer),
             Err(error) => {
                 tracing::debug!(node_id, %error, "a call wasn't answered by the leader");
-                let is_read = self.parts.method.is_safe();
                 if is_read || matches!(error, Unanswered::NotSent(_)) {
-                    let detail = "this node can't reach the leader right now; nothing was proposed";
-                    return Tried::InVain(self.refuse(Problem::new(Code::NoLeader, detail)));
+                    return Tried::InVain(self.unreached());
                 }
                 Tried::Over(self.unknown(
                     "the way to the leader broke before the answer came: ask again with the same request id",
@@ -221,6 +222,11 @@ impl Asked {
         if self.is_acquire() && self.request_id.is_none() {
             self.request_id = RequestId::of(&self.body);
         }
+    }
+
+    fn unreached(&self) -> Response {
+        let detail = "this node can't reach the leader right now; nothing was proposed";
+        self.refusal(Problem::new(Code::NoLeader, detail))
     }
 
     fn unknown(&self, detail: &str) -> Response {

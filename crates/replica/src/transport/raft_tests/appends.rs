@@ -145,23 +145,3 @@ async fn followers_note_that_they_hear_the_leader_and_answer_pulses() {
         assert_eq!(census.leader, Some(other.id), "the test's leader answers who asked");
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn zz_tmp_speed() {
-    let cluster = Cluster::start().await;
-    let leader = cluster.leader().await;
-    leader.write(Vec::new()).await;
-    let begun = tokio::time::Instant::now();
-    for _ in 0..500 {
-        leader.write(Vec::new()).await;
-    }
-    eprintln!("one writer: {:?} each", begun.elapsed() / 500);
-    let begun = tokio::time::Instant::now();
-    futures::future::join_all((0..64).map(|_| async {
-        for _ in 0..100 {
-            leader.write(Vec::new()).await;
-        }
-    }))
-    .await;
-    eprintln!("64 writers: {:?} for 6400", begun.elapsed());
-}

@@ -216,7 +216,10 @@ impl Pump {
                         return;
                     }
                 } else {
-                    tokio::time::sleep(Duration::from_millis(way.late_back_ms.load(Relaxed))).await;
+                    match way.late_back_ms.load(Relaxed) {
+                        0 => {}
+                        late => tokio::time::sleep(Duration::from_millis(late)).await,
+                    }
                     if lost < way.lose_back.load(Relaxed) {
                         lost += 1;
                         continue;
