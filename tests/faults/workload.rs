@@ -39,6 +39,11 @@ impl Plan {
     pub(crate) fn usual(seed: u64) -> Self {
         Self { seed, clients: 16, resources: 8, lost_answers: 10 }
     }
+
+    /// Enough to see a loss, and too little to be what takes the time.
+    pub(crate) fn light(seed: u64) -> Self {
+        Self { clients: 4, resources: 3, ..Self::usual(seed) }
+    }
 }
 
 /// Clients at work.

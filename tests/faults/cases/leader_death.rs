@@ -14,7 +14,8 @@ const NEXT_GRANT_MS_MAX: u64 = 1_000;
 /// its first answer on.
 #[test]
 fn a_killed_leader_is_followed_within_a_second_and_nothing_is_lost() {
-    let mut scene = Scene::busy("a_killed_leader_is_followed_within_a_second_and_nothing_is_lost", 3);
+    let mut scene = Scene::quiet("a_killed_leader_is_followed_within_a_second_and_nothing_is_lost", 3);
+    scene.load_lightly();
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
         let leader = scene.world.leader();

@@ -13,7 +13,8 @@ const GAP_MS_MAX: u64 = 250;
 /// or refused that a client with retries would notice, and while the leader goes the others are served.
 #[test]
 fn a_rolling_restart_is_noticed_by_nobody() {
-    let mut scene = Scene::busy("a_rolling_restart_is_noticed_by_nobody", 3);
+    let mut scene = Scene::quiet("a_rolling_restart_is_noticed_by_nobody", 3);
+    scene.load_lightly();
     let mut gaps = Vec::new();
     for number in [scene.world.leader(), 1, 2, 3] {
         let leads = scene.world.leads(number);

@@ -37,7 +37,16 @@ impl Scene {
 
     /// Lets the clients begin.
     pub(super) fn load(&mut self) {
-        self.load = Some(Workload::start(&self.world, &Plan::usual(self.run.seed()), &self.run.history));
+        self.load_with(&Plan::usual(self.run.seed()));
+    }
+
+    /// Lets few clients begin, where times are measured.
+    pub(super) fn load_lightly(&mut self) {
+        self.load_with(&Plan::light(self.run.seed()));
+    }
+
+    fn load_with(&mut self, plan: &Plan) {
+        self.load = Some(Workload::start(&self.world, plan, &self.run.history));
         self.prober = Some(Prober::start(&self.world, &self.run.history));
     }
 
