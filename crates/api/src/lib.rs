@@ -1,4 +1,4 @@
-//! Wire forms: JSON bodies and error codes, and how they become kunci's types and come from them.
+//! Wire forms: JSON bodies, native lines and error codes, and how they become kunci's types and come from them.
 //!
 //! Owns: every field's name, unit and bound as callers see it. Never: a rule of the business; a number that a
 //! field can carry may still be out of policy, which the log decides.
@@ -12,6 +12,7 @@ mod grant;
 mod invalid;
 mod lease_id;
 mod membership;
+pub mod native;
 mod number;
 mod policy;
 mod problem;

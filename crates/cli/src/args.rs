@@ -3,11 +3,13 @@
 //! Owns: verbs, options, their help. Never: does anything.
 
 mod cluster;
+mod dashed;
 
 pub(crate) use cluster::{
     AddArgs, ClusterArgs, ClusterVerb, DevClusterArgs, InitArgs, JoinArgs, Joining, RemoveArgs, ReplaceArgs,
     TransferArgs,
 };
+pub(crate) use dashed::with_plain_lease_ids;
 
 use crate::acquire::Wait;
 use crate::duration::{parse, parse_positive, parse_wait};
@@ -379,35 +381,6 @@ pub(crate) struct RepairArgs {
     /// Write the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Characters of a lease id: 16 bytes in unpadded base64url.
-const LEASE_ID_CHARS: usize = 22;
-
-/// Marks a lease id that begins with a dash as one, since it would be read as options.
-///
-/// One in 64 lease ids begins so. No option of ours has 22 characters with its dashes, so none is mistaken.
-pub(crate) fn with_plain_lease_ids(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut all: Vec<OsString> = arguments.collect();
-    if !matches!(all.get(1).and_then(|verb| verb.to_str()), Some("renew" | "release")) {
-        return all;
-    }
-    for at in 2..all.len() {
-        let (before, this) = (all[at - 1].to_str(), all[at].to_str());
-        match this {
-            Some("--") => break,
-            Some(text) if before != Some("--lease") && looks_like_dashed_lease_id(text) => {
-                all[at] = format!("--lease={text}").into();
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-fn looks_like_dashed_lease_id(text: &str) -> bool {
-    let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    text.len() == LEASE_ID_CHARS && text.starts_with('-') && text.bytes().all(is_base64url)
 }
 
 #[cfg(test)]

@@ -83,6 +83,19 @@ impl Replica {
 }
 
 impl Call {
+    /// Waits until the log has taken the request up: its answer, or `None` when it is in the queue from now on.
+    ///
+    /// Safe to drop while it waits, as [`Call::answer`].
+    ///
+    /// # Errors
+    /// As [`Call::answer`].
+    pub async fn decided(&mut self) -> Result<Option<CallOutcome>, Refusal> {
+        let parts = self.parts.as_mut().ok_or(Refusal::OutcomeUnknown)?;
+        let Stage::Proposed(reply) = &mut parts.stage else { return Ok(None) };
+        let reply = reply.await.unwrap_or(Err(Refusal::OutcomeUnknown));
+        parts.after_reply(reply)
+    }
+
     /// Waits for the answer, in the queue for at most `hold`.
     ///
     /// Safe to drop while it waits, with the call: that says that the client has gone away.
@@ -90,13 +103,10 @@ impl Call {
     /// # Errors
     /// When this node can't tell the outcome; asking again with the same request id can.
     pub async fn answer(&mut self, hold: Duration) -> Result<CallOutcome, Refusal> {
-        let parts = self.parts.as_mut().ok_or(Refusal::OutcomeUnknown)?;
-        if let Stage::Proposed(reply) = &mut parts.stage {
-            let reply = reply.await.unwrap_or(Err(Refusal::OutcomeUnknown));
-            if let Some(outcome) = parts.after_reply(reply)? {
-                return Ok(outcome);
-            }
+        if let Some(outcome) = self.decided().await? {
+            return Ok(outcome);
         }
+        let parts = self.parts.as_mut().ok_or(Refusal::OutcomeUnknown)?;
         match timeout(hold, &mut parts.answer).await {
             Ok(answer) => parts.finish(answer.unwrap_or(Err(Refusal::OutcomeUnknown))),
             Err(_) => parts.send_away().await,

@@ -7,7 +7,7 @@
 //! which a leader takes no writes in that term, whatever becomes of the target (trap 6 of the design).
 
 use crate::answered::Refusal;
-use crate::lead::SILENT_MAX;
+use crate::lead::QUORUM_SILENT_MAX;
 use crate::members::ChangeRefused;
 use crate::raft_types::{LogId, TypeConfig};
 use crate::seat::Seat;
@@ -141,7 +141,7 @@ fn matched(metrics: &RaftMetrics<TypeConfig>, target: u64) -> Option<u64> {
 pub(crate) fn is_heard(metrics: &RaftMetrics<TypeConfig>, node_id: u64) -> bool {
     let answered =
         metrics.heartbeat.as_ref().and_then(|heartbeat| heartbeat.get(&node_id).copied().flatten());
-    answered.is_some_and(|answered| answered.elapsed() <= SILENT_MAX)
+    answered.is_some_and(|answered| answered.elapsed() <= QUORUM_SILENT_MAX)
 }
 
 fn not_ready(node_id: u64) -> ChangeRefused {

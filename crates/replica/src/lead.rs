@@ -10,9 +10,11 @@ use openraft::RaftMetrics;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A leader that sends a heartbeat every 50 ms and was silent for this long may be no leader any more. Longer than
-/// an election, so that a follower doesn't give up a leader that lives.
-pub(crate) const SILENT_MAX: Duration = Duration::from_millis(500);
+/// A leader that sends a heartbeat every 50 ms and was silent for this long may be no leader any more.
+const LEADER_SILENT_MAX: Duration = Duration::from_millis(500);
+/// A leader that no quorum has answered for this long acknowledges nothing. Answers wait for the members' disks, so
+/// this is longer than a slow sync.
+pub(crate) const QUORUM_SILENT_MAX: Duration = Duration::from_secs(1);
 /// Without a leader for this long, it isn't an election any more that is waited for.
 const ELECTION_MAX: Duration = Duration::from_secs(2);
 
@@ -76,7 +78,7 @@ impl Seen<'_> {
     fn followed(&self) -> Option<Lead> {
         let leader = self.metrics.current_leader.filter(|leader| *leader != self.node_id)?;
         let member = self.roster.member(leader)?;
-        if self.roster.silent_for(leader).is_none_or(|silent| silent > SILENT_MAX) {
+        if self.roster.silent_for(leader).is_none_or(|silent| silent > LEADER_SILENT_MAX) {
             return None;
         }
         self.roster.note_followed();

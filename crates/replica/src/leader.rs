@@ -5,7 +5,7 @@
 //! than the log.
 
 use crate::clock::SAMPLE_EVERY;
-use crate::lead::{SILENT_MAX, Seen};
+use crate::lead::{QUORUM_SILENT_MAX, Seen};
 use crate::raft_types::{EntryBytes, TypeConfig};
 use crate::seat::{Membership, Seat};
 use crate::term::Phase;
@@ -98,7 +98,7 @@ impl Seat {
         let leads = metrics.state == ServerState::Leader && metrics.current_leader == Some(self.me.node_id);
         let is_alone = metrics.membership_config.membership().voter_ids().eq([self.me.node_id]);
         // Before the first answers of a term there is nothing to be late.
-        let is_late = metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() > SILENT_MAX);
+        let is_late = metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() > QUORUM_SILENT_MAX);
         Glance {
             leads_in: leads.then_some(metrics.current_term),
             has_quorum: is_alone || !is_late,

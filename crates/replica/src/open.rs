@@ -4,7 +4,7 @@
 
 use crate::batcher::Batcher;
 use crate::config::{OpenError, ReplicaConfig};
-use crate::data_folder::{ClusterId, DataFolder, Expected, Stores};
+use crate::data_folder::{DataFolder, Expected, Identity, Stores};
 use crate::disk::Disk;
 use crate::lead::{Lead, NoLead};
 use crate::leader;
@@ -95,7 +95,7 @@ async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Res
     let disk = Disk::new(config.data.clone(), log.syncs());
     let state_machine = StateMachine::open(snapshots.clone()).map_err(OpenError::State)?;
     let machine = state_machine.machine();
-    let settings = settings(&config, &identity.cluster_id).map_err(OpenError::Start)?;
+    let settings = settings(&config, &identity).map_err(OpenError::Start)?;
 
     let me = Me { cluster_id: identity.cluster_id, node_id: identity.node_id };
     let roster = Roster::default();
@@ -166,17 +166,35 @@ async fn begin(raft: &Raft, me: Me, config: &ReplicaConfig) -> Result<(), String
     Ok(())
 }
 
-fn settings(config: &ReplicaConfig, cluster_id: &ClusterId) -> Result<openraft::Config, String> {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let (election_min, election_max) = (millis(config.election), millis(config.election) * 2);
+/// How long this node waits without a leader before it may vote for another, and after that before it stands for
+/// election itself: a window of its own, in milliseconds, in the upper half of `election` to twice that.
+///
+/// Two members that stand at the same time split the votes, and everybody waits once more. Multiples of the golden
+/// ratio lie far apart for any few numbers, so members' windows hardly meet, whatever their ids. The upper half, since
+/// a leader that stalls for half a second lives.
+fn election_window(election: Duration, node_id: u64) -> (u64, u64) {
+    const GOLDEN_PERMILLE: u64 = 618;
+    let (begin, span) = (millis(election) * 3 / 2, millis(election) / 2);
+    let width = span / 10;
+    let slot = (span - width) * (node_id % 1_000 * GOLDEN_PERMILLE % 1_000) / 1_000;
+    (begin + slot, begin + slot + width)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn settings(config: &ReplicaConfig, identity: &Identity) -> Result<openraft::Config, String> {
+    let (election_min, election_max) = election_window(config.election, identity.node_id);
     let config = openraft::Config {
-        cluster_name: cluster_id.to_string(),
+        cluster_name: identity.cluster_id.to_string(),
         heartbeat_interval: millis(config.heartbeat),
         election_timeout_min: election_min,
         election_timeout_max: election_max,
         enable_pre_vote: Some(true),
-        // A leader that is heard but hears nobody falls silent for a while, so that another can be elected.
-        quorum_loss_probe_interval: Some(election_max * 3),
+        // A leader that is heard but hears nobody falls silent by itself: after a second without answers its links are
+        // dropped, and a handshake needs both ways (see `transport`).
+        quorum_loss_probe_interval: None,
         // A leader that restarts counts as new.
         enable_leader_restore: Some(false),
         // Snapshots are asked for by bytes (see `leader`), not by number of entries: an entry may hold one
@@ -189,4 +207,25 @@ fn settings(config: &ReplicaConfig, cluster_id: &ClusterId) -> Result<openraft::
         ..openraft::Config::default()
     };
     config.validate().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_for_election_one_after_the_other() {
+        let windows: Vec<(u64, u64)> =
+            (1..=50).map(|node_id| election_window(Duration::from_millis(200), node_id)).collect();
+        assert!(
+            windows.iter().all(|(begin, end)| 300 <= *begin && begin < end && *end <= 400),
+            "{windows:?}"
+        );
+        // Any three members that came one after the other, or with one replaced in between.
+        for (index, (one, _)) in windows.iter().enumerate() {
+            for (other, _) in windows.iter().skip(index + 1).take(3) {
+                assert!(one.abs_diff(*other) >= 10, "node {}: {one} and {other} ms", index + 1);
+            }
+        }
+    }
 }

@@ -128,14 +128,14 @@ impl HttpDoor {
         self.front.drain();
     }
 
-    /// Serves until `stop`, then lets the answers that are under way out, for a bounded time. Once.
+    /// Serves until `stop`, and a moment longer if nobody called [`HttpDoor::drain`] before; then lets the answers that
+    /// are under way out, for a bounded time. Once.
     ///
     /// Calls that wait are ended with a retriable refusal, and streams of events end.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let front = self.front.clone();
         let stopped = async {
             stop.cancelled().await;
-            front.stop.cancel();
+            self.front.end().await;
         };
         tokio::join!(accept::run(listener, self.front.clone()), stopped);
     }

@@ -5,7 +5,9 @@
 
 pub mod config;
 pub mod http;
+pub mod native;
 pub mod node;
 pub mod service;
+mod tcp;
 
 pub use kunci_replica::repair::{RepairReport, repair};

@@ -75,7 +75,9 @@ async fn live(settings: &Settings, doors: Doors, mut signals: Signals) -> Ended 
     } else {
         // HTTP is answered only after that, so that nobody takes this node for one without a cluster.
         let begun = signals.or_else(beginning.at_once()).await;
-        house.serve(listener);
+        if let Ok(Ok(_)) = &begun {
+            house.serve(listener);
+        }
         begun
     };
     let replica = match begun {

@@ -10,12 +10,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("kunci-types", &[]),
     ("kunci-core", &["kunci-types"]),
     ("kunci-replica", &["kunci-types", "kunci-core"]),
     ("kunci-api", &["kunci-types"]),
     ("kunci-server", &["kunci-types", "kunci-core", "kunci-replica", "kunci-api"]),
+    ("kunci-client", &["kunci-types", "kunci-api"]),
     ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server"]),
     ("xtask", &[]),
 ];

@@ -114,7 +114,7 @@ pub(crate) struct AddArgs {
 /// `kunci cluster join`.
 #[derive(Debug, Args)]
 pub(crate) struct JoinArgs {
-    /// The HTTP address of any member of the cluster, such as http://db1:7400; --url is the new node.
+    /// The HTTP address of any member of the cluster, such as db1:7400; --url is the new node.
     #[arg(value_name = "MEMBER")]
     pub(crate) member: String,
     #[command(flatten)]

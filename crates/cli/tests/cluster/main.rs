@@ -11,3 +11,4 @@ mod node;
 mod proxy;
 mod stop;
 mod support;
+mod tls;

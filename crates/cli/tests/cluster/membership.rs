@@ -2,7 +2,7 @@
 
 use crate::node::free_port;
 use crate::proxy::Proxy;
-use crate::support::{Single, acquire, done, holder, refused, until, voters};
+use crate::support::{Single, acquire, done, holder, kunci, refused, until, voters};
 use serde_json::Value;
 
 /// Three nodes that are one cluster.
@@ -29,8 +29,9 @@ fn a_cluster_is_formed_grown_moved_and_shrunk_by_its_verbs() {
     assert_eq!(formed["clusterId"], a.cluster()["clusterId"]);
     assert_eq!(done(&format!("cluster add {} --url {}", b.peer, a.url())), "node 2 is a voter\n");
     assert_eq!(done(&format!("cluster join {} --url {}", a.url(), c.url())), "node 3 is a voter\n");
-    // Repeated, both find what they wanted.
-    assert_eq!(done(&format!("cluster join {} --url {}", a.url(), c.url())), "node 3 is a voter\n");
+    // Repeated, each finds what it wanted.
+    assert_eq!(done(&format!("cluster join {} --url {}", a.http(), c.url())), "node 3 is a voter\n");
+    assert_eq!(done(&format!("cluster add {} --url {}", b.peer, c.url())), "node 2 is a voter\n");
 
     let shown = done(&format!("cluster status --url {}", c.url()));
     assert!(shown.contains("native.example:1") && shown.contains(&b.peer), "{shown}");
@@ -72,6 +73,37 @@ fn tokens_of_a_new_cluster_begin_above_the_floor() {
     assert!(acquire(a.http(), "r", "w")["fencingToken"].as_u64() > Some(1_000_000));
     let twice = refused(1, &format!("cluster init --url {}", a.url()));
     assert!(twice.contains("belongs to cluster") && twice.contains("kunci cluster status"), "{twice}");
+}
+
+/// Two operators, or a script that ran twice: there is one cluster all the same.
+#[test]
+fn of_two_wishes_to_form_a_cluster_one_is_granted() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = Single::start(folder.path(), "a", &[]);
+
+    let line = format!("cluster init --patience 0s --url {}", a.url());
+    let codes = std::thread::scope(|scope| {
+        let wishes = [0; 4].map(|_| scope.spawn(|| kunci(&line).status.code()));
+        wishes.map(|wish| wish.join().unwrap())
+    });
+
+    let granted = codes.iter().filter(|code| **code == Some(0)).count();
+    assert_eq!(granted, 1, "{codes:?}");
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
+}
+
+/// A leader can be removed like any other member: leadership moves first.
+#[test]
+fn the_member_that_leads_is_removed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c] = three(folder.path());
+    acquire(a.http(), "r", "w");
+
+    assert_eq!(done(&format!("cluster remove 1 --url {}", b.url())), "node 1 is removed\n");
+
+    until("a is gone", || (voters(&c.cluster()) == [2, 3]).then_some(()));
+    until("a says so", || a.node.words().contains("was removed from cluster").then_some(()));
+    assert_eq!(until("it is known who holds r", || holder(c.http(), "r")).0, "w");
 }
 
 /// Case C131: an address where nobody is costs nothing, and the right one can be added after it.

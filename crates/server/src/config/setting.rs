@@ -223,8 +223,8 @@ impl Setting {
                 "wait_for_cluster",
                 Some("false"),
                 Kind::Switch,
-                "With an empty data folder, wait for `kunci cluster init` or `kunci cluster join`, on loopback too; \
-                 without it a node that only its own machine can reach forms a cluster by itself",
+                "With an empty data folder, wait until `kunci cluster init` or `add` gives this node a cluster; without \
+                 it, a node that only its own machine can reach forms one by itself",
             ),
             Self::Insecure => (
                 "insecure",

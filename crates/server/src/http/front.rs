@@ -12,11 +12,17 @@ use kunci_replica::{Member, Position};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{Semaphore, SetOnce, mpsc};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// How many may wait for the cluster that one of them asked for.
 const FORMING_MAX: usize = 16;
+
+/// A kept connection may be closed while its next request is on its way. Whoever asks more often than this is told to
+/// go elsewhere by an answer before that.
+const HEARD_WITHIN: Duration = Duration::from_millis(200);
 
 /// What every connection has at hand. A clone is another handle to the same.
 #[derive(Clone)]
@@ -32,8 +38,8 @@ pub(super) struct Parts {
     pub(super) forming: mpsc::Sender<FormAsked>,
     /// The way to the leader, when that is another member.
     pub(super) link: KeptLink,
-    /// The node is about to stop.
-    draining: CancellationToken,
+    /// Since when the node is about to stop.
+    draining: SetOnce<Instant>,
     /// The node stops: waiting calls end.
     pub(super) stop: CancellationToken,
     /// One permit for each open connection.
@@ -55,7 +61,7 @@ impl Front {
             service: SetOnce::new(),
             forming,
             link: KeptLink::new(&limits),
-            draining: CancellationToken::new(),
+            draining: SetOnce::new(),
             stop: CancellationToken::new(),
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
@@ -72,13 +78,22 @@ impl Front {
         }
     }
 
+    /// Says from now on that the node is about to stop.
     pub(super) fn drain(&self) {
-        self.draining.cancel();
+        // Once said is enough.
+        self.draining.set(Instant::now()).ok();
+    }
+
+    /// Waits until busy clients have heard that the node is about to stop, and then ends what waits.
+    pub(super) async fn end(&self) {
+        self.drain();
+        sleep_until(*self.draining.wait().await + HEARD_WITHIN).await;
+        self.stop.cancel();
     }
 
     /// Whether this node stops, or is about to.
     pub(super) fn is_ending(&self) -> bool {
-        self.draining.is_cancelled() || self.stop.is_cancelled()
+        self.draining.initialized()
     }
 
     /// Where this node's state stands.

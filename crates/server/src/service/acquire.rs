@@ -69,14 +69,34 @@ impl Service {
 }
 
 impl OpenCall {
+    /// Waits until the log has taken the request up: its answer, or `None` when it is in the queue from now on. May be
+    /// dropped while it waits.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub async fn decided(&mut self) -> Result<Option<Stamped<AcquireAnswer>>, Box<Refused>> {
+        match self.call.decided().await {
+            Ok(None) => Ok(None),
+            Ok(Some(outcome)) => self.told(outcome).map(Some),
+            Err(refusal) => Err(self.unknown(refusal::undecided(refusal))),
+        }
+    }
+
     /// Waits for the answer, in the queue for at most `hold`. May be dropped while it waits.
     ///
     /// # Errors
     /// When the log refuses the acquire, or the node can't tell the outcome.
     pub async fn answer(&mut self, hold: Duration) -> Outcome<AcquireAnswer> {
-        let answered = match self.call.answer(hold).await {
-            Ok(CallOutcome::Final(answered)) => answered,
-            Ok(CallOutcome::StillQueued(answered)) => {
+        match self.call.answer(hold).await {
+            Ok(outcome) => self.told(outcome),
+            Err(refusal) => Err(self.unknown(refusal::undecided(refusal))),
+        }
+    }
+
+    fn told(&self, outcome: CallOutcome) -> Outcome<AcquireAnswer> {
+        let answered = match outcome {
+            CallOutcome::Final(answered) => answered,
+            CallOutcome::StillQueued(answered) => {
                 let queued = QueuedBody {
                     acquired: false,
                     queued: true,
@@ -86,7 +106,6 @@ impl OpenCall {
                 };
                 return Ok(Stamped { body: AcquireAnswer::Queued(queued), position: answered.position });
             }
-            Err(refusal) => return Err(self.unknown(refusal::undecided(refusal))),
         };
         match &answered.value {
             AcquireReply::Granted(grant) => {

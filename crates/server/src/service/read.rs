@@ -89,6 +89,11 @@ impl Service {
         Ok(stamped(&answered, |revision| PolicyAnswer { policy, policy_revision, revision }))
     }
 
+    /// The longest wait that the policy allows, in ms, as this node knows it.
+    pub fn wait_ms_max(&self) -> u64 {
+        self.replica.local_view(|table| table.policy().wait_ms_max).value
+    }
+
     /// Watches events after a revision, or from now on; and says after which one.
     ///
     /// # Errors

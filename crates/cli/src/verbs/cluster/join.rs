@@ -11,7 +11,10 @@ use serde_json::json;
 
 /// Reads the new node's peer address from itself, and asks a member to take it in.
 pub(super) async fn run(args: &JoinArgs, new: &Client, output: &Output) -> Result<Exit, Failure> {
-    let member = Client::named("MEMBER", &args.member)?;
+    // As `kunci cluster status` shows it, or as --url has it.
+    let url =
+        if args.member.contains("://") { args.member.clone() } else { format!("http://{}", args.member) };
+    let member = Client::named("MEMBER", &url)?;
     let from_new = cluster(new).await?;
     let peer = if let Some(own) = text(&from_new.body, "clusterId") {
         // Joined already, perhaps by an earlier try of this command: then there is only the wait to repeat.

@@ -1,0 +1,241 @@
+//! One address, kept connected for as long as the client lives.
+//!
+//! Owns: when to connect, when to try again, and what becomes of requests meanwhile. Never: which requests come here.
+
+use super::choice::{Health, LinkId};
+use super::conversation::{Conversation, End};
+use super::known::Known;
+use crate::connector::Connector;
+use kunci_api::native::{Outcome, Request};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How long a connection may take to be made.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+/// How long the welcome may take on a new connection: a server that only accepts doesn't count as one.
+const WELCOME_WITHIN: Duration = Duration::from_secs(1);
+/// A broken connection is tried again this often.
+const RETRY_EVERY: Duration = Duration::from_secs(3);
+/// When every connection is broken, a request has it tried at once, but not more often than this.
+const RETRY_AT_ONCE_EVERY: Duration = Duration::from_millis(100);
+/// Requests that may wait for their connection; whoever comes then waits before that.
+const ORDERS_MAX: usize = 4_096;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallError {
+    /// It wasn't sent, so it wasn't applied.
+    #[error("{0}")]
+    NotSent(Arc<str>),
+    /// It may have been sent, so it may have been applied.
+    #[error("{0}")]
+    NoAnswer(Arc<str>),
+}
+
+/// A request and who waits for its answer.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) request: Request,
+    pub(super) reply: oneshot::Sender<Result<Outcome, CallError>>,
+}
+
+impl Order {
+    pub(super) fn fail(self, error: CallError) {
+        // Whoever has stopped waiting doesn't want to know.
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+/// A handle to one kept connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(super) id: LinkId,
+    pub(super) address: Arc<str>,
+    orders: mpsc::Sender<Order>,
+    standing: Arc<Standing>,
+}
+
+/// How the connection stands, for everybody to see.
+#[derive(Debug)]
+pub(super) struct Standing {
+    health: AtomicU8,
+    /// When the server was last heard on it.
+    heard: Mutex<Instant>,
+    /// Somebody waited in vain for an answer to what was sent then.
+    doubted: watch::Sender<Option<Instant>>,
+    /// Counts changes of health.
+    pub(super) turns: watch::Sender<u64>,
+}
+
+impl Standing {
+    fn new() -> Self {
+        Self {
+            health: AtomicU8::new(Health::Connecting as u8),
+            heard: Mutex::new(Instant::now()),
+            doubted: watch::Sender::new(None),
+            turns: watch::Sender::new(0),
+        }
+    }
+
+    fn health(&self) -> Health {
+        match self.health.load(Ordering::Acquire) {
+            up if up == Health::Up as u8 => Health::Up,
+            connecting if connecting == Health::Connecting as u8 => Health::Connecting,
+            _ => Health::Down,
+        }
+    }
+
+    pub(super) fn set(&self, health: Health) {
+        self.health.store(health as u8, Ordering::Release);
+        self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    pub(super) fn heard_now(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(super) fn heard(&self) -> Instant {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn doubts(&self) -> watch::Receiver<Option<Instant>> {
+        self.doubted.subscribe()
+    }
+}
+
+impl Link {
+    /// Starts to keep a connection to `address`, until `stop`.
+    pub(super) fn start(
+        id: LinkId,
+        address: Arc<str>,
+        connector: Arc<dyn Connector>,
+        known: Arc<Known>,
+        stop: CancellationToken,
+    ) -> Self {
+        let (orders, to_send) = mpsc::channel(ORDERS_MAX);
+        let standing = Arc::new(Standing::new());
+        let keeper = LinkKeeper { address: address.clone(), connector, known, standing: standing.clone() };
+        tokio::spawn(async move { stop.run_until_cancelled(keeper.run(to_send)).await });
+        Self { id, address, orders, standing }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.standing.health()
+    }
+
+    /// Returns once the connection is up, or was tried in vain.
+    pub(super) async fn settled(&self) -> Health {
+        let mut turns = self.standing.turns.subscribe();
+        while self.health() == Health::Connecting {
+            if turns.changed().await.is_err() {
+                return Health::Down;
+            }
+        }
+        self.health()
+    }
+
+    /// Sends a request and waits for its answer. Dropped: what wasn't sent yet isn't sent any more.
+    pub(super) async fn call(&self, request: Request, within: Option<Duration>) -> Result<Outcome, CallError> {
+        let sent_at = Instant::now();
+        let (reply, answer) = oneshot::channel();
+        let answered = async {
+            if self.orders.send(Order { request, reply }).await.is_err() {
+                return Err(CallError::NotSent("the client is closed".into()));
+            }
+            answer.await.unwrap_or_else(|_| Err(CallError::NoAnswer("the client is closed".into())))
+        };
+        let Some(within) = within else { return answered.await };
+        match timeout(within, answered).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.doubt(sent_at);
+                Err(CallError::NoAnswer(format!("no answer from {} within {within:?}", self.address).into()))
+            }
+        }
+    }
+
+    /// Gives the connection up when it has been silent since `sent_at`: the server accepts and is mute.
+    fn doubt(&self, sent_at: Instant) {
+        if self.standing.heard() <= sent_at && self.health() == Health::Up {
+            self.standing.set(Health::Down);
+            self.standing.doubted.send_replace(Some(sent_at));
+        }
+    }
+}
+
+struct LinkKeeper {
+    address: Arc<str>,
+    connector: Arc<dyn Connector>,
+    known: Arc<Known>,
+    standing: Arc<Standing>,
+}
+
+impl LinkKeeper {
+    async fn run(self, mut orders: mpsc::Receiver<Order>) {
+        let mut first = None;
+        loop {
+            self.standing.set(Health::Connecting);
+            let why: Arc<str> = match self.open().await {
+                Ok(conversation) => {
+                    self.known.up();
+                    self.standing.set(Health::Up);
+                    let end = conversation.run(first.take(), &mut orders).await;
+                    self.known.down(&self.address);
+                    match end {
+                        End::Unwanted => return,
+                        End::Broken(why) => format!("the connection to {} broke: {why}", self.address).into(),
+                    }
+                }
+                Err(why) => format!("can't connect to {}: {why}", self.address).into(),
+            };
+            tracing::debug!("{why}");
+            self.standing.set(Health::Down);
+            if let Some(order) = first.take() {
+                order.fail(CallError::NotSent(why.clone()));
+            }
+            match self.rest(&mut orders, &why).await {
+                Rest::Over(order) => first = order,
+                Rest::Unwanted => return,
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Conversation, String> {
+        let connecting = timeout(CONNECT_WITHIN, self.connector.connect(&self.address)).await;
+        let stream = match connecting {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err(format!("no connection within {CONNECT_WITHIN:?}")),
+        };
+        let (conversation, welcome) = timeout(WELCOME_WITHIN, Conversation::open(stream, self.standing.clone()))
+            .await
+            .map_err(|_| format!("connected, and no welcome within {WELCOME_WITHIN:?}"))??;
+        self.known.welcomed(&self.address, welcome)?;
+        Ok(conversation)
+    }
+
+    /// Waits before the next try, and refuses what comes meanwhile. A request that comes later has it tried at once.
+    async fn rest(&self, orders: &mut mpsc::Receiver<Order>, why: &Arc<str>) -> Rest {
+        let failed_at = Instant::now();
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    None => return Rest::Unwanted,
+                    Some(order) if failed_at.elapsed() >= RETRY_AT_ONCE_EVERY => return Rest::Over(Some(order)),
+                    Some(order) => order.fail(CallError::NotSent(why.clone())),
+                },
+                () = sleep_until(failed_at + RETRY_EVERY) => return Rest::Over(None),
+            }
+        }
+    }
+}
+
+enum Rest {
+    Over(Option<Order>),
+    /// Nobody can ask for anything any more.
+    Unwanted,
+}

@@ -1,0 +1,165 @@
+//! From a request to its answer.
+//!
+//! Owns: what a request means as a call of the service, and what a call's end means as an answer. Never: a connection.
+
+use super::front::Front;
+use super::way::refused;
+use crate::service::{AcquireAnswer, OpenCall, Outcome as Called, Refused, Service, Stamped};
+use futures::future::BoxFuture;
+use kunci_api::native::{Acquire, Hello, Op, Outcome, Request, VERSION, WaitFor, Welcome};
+use kunci_api::{Asked, Cancelled, Proof, Renewed};
+use kunci_replica::{Lead, Position};
+use kunci_types::{Owner, ResourceName, Wait};
+use std::future::ready;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How a request ended.
+pub(super) struct End {
+    pub(super) outcome: Outcome,
+    pub(super) position: Position,
+    /// The call of a grant, to be delivered with its answer.
+    pub(super) grant: Option<OpenCall>,
+}
+
+impl End {
+    fn of<T: Into<Outcome>>(service: &Service, op: Op, called: Called<T>) -> Self {
+        match called {
+            Ok(Stamped { body, position }) => Self { outcome: body.into(), position, grant: None },
+            Err(why) => Self::refused(service, op, *why),
+        }
+    }
+
+    fn refused(service: &Service, op: Op, why: Refused) -> Self {
+        Self::at(refused(service, op, why))
+    }
+
+    pub(super) fn at((outcome, position): (Outcome, Position)) -> Self {
+        Self { outcome, position, grant: None }
+    }
+}
+
+/// What ends a call that waits, besides its answer.
+#[derive(Clone)]
+pub(super) struct Ends {
+    /// The peer has closed its side, or the connection is being closed: no answer goes out.
+    pub(super) left: CancellationToken,
+    /// The node stops: the peer is told.
+    pub(super) stop: CancellationToken,
+}
+
+/// Begins a request on a connection of this name. Its end is none when nobody waits for it any more.
+pub(super) fn begin(
+    front: &Front,
+    request: Request,
+    name: &Owner,
+    ends: &Ends,
+) -> BoxFuture<'static, Option<End>> {
+    let owner = |given: Option<Owner>| given.unwrap_or_else(|| name.clone());
+    let Some(service) = front.service.get().cloned() else {
+        return Box::pin(ready(Some(without_cluster(front, &request))));
+    };
+    match request {
+        Request::Acquire(Acquire { key, ttl, wait, request_id, owner: given, lock_delay }) => {
+            let wait = match wait {
+                WaitFor::Once => Wait::Try,
+                WaitFor::UpToMs(ms) => Wait::UpToMs(ms),
+                WaitFor::AsLongAsAllowed => Wait::UpToMs(service.wait_ms_max()),
+            };
+            let (owner, ttl) = (owner(given), Some(ttl));
+            let asked = Asked { owner, request_id, ttl, wait, lock_delay, metadata: None };
+            Box::pin(acquire(service, key, asked, ends.clone()))
+        }
+        Request::Renew { key, lease_id, ttl } => {
+            let renewed = Renewed { resource: key, proof: Proof::LeaseId(lease_id), ttl };
+            Box::pin(async move { Some(End::of(&service, Op::Renew, service.renew(renewed).await)) })
+        }
+        Request::Release { key, proof } => {
+            Box::pin(async move { Some(End::of(&service, Op::Release, service.release(key, proof).await)) })
+        }
+        Request::Cancel { key, request_id, owner: given } => {
+            let cancelled = Cancelled { owner: owner(given), request_id };
+            Box::pin(async move { Some(cancel(&service, key, cancelled).await) })
+        }
+        Request::Status { key } => {
+            Box::pin(async move { Some(End::of(&service, Op::Status, service.status(key).await)) })
+        }
+        Request::Hello(hello) => Box::pin(ready(Some(welcome(front, &hello)))),
+        Request::Ping => Box::pin(ready(Some(pong(front)))),
+    }
+}
+
+async fn acquire(service: Service, key: ResourceName, asked: Asked, ends: Ends) -> Option<End> {
+    let refused = |why: Refused| Some(End::refused(&service, Op::Acquire, why));
+    let mut call = match service.acquire(key, asked, None).await {
+        Ok(call) => call,
+        Err(why) => return refused(*why),
+    };
+    let answered = match call.decided().await {
+        Ok(Some(answered)) => Ok(answered),
+        // In the queue: from here on somebody has to stand by for the answer.
+        Ok(None) => tokio::select! {
+            biased;
+            answered = call.answer(Duration::MAX) => answered,
+            () = ends.left.cancelled() => return None,
+            () = ends.stop.cancelled() => Err(call.ended_early()),
+        },
+        Err(why) => Err(why),
+    };
+    match answered {
+        Ok(Stamped { body: AcquireAnswer::Granted(body), position }) => {
+            Some(End { outcome: body.into(), position, grant: Some(call) })
+        }
+        // Nobody sends a call away that is held for as long as it takes.
+        Ok(Stamped { body: AcquireAnswer::Queued(_), .. }) => refused(*call.ended_early()),
+        Err(why) => refused(*why),
+    }
+}
+
+async fn cancel(service: &Service, key: ResourceName, cancelled: Cancelled) -> End {
+    let request_id = Some(cancelled.request_id.to_string());
+    match service.cancel(key, cancelled).await {
+        Ok(Stamped { body: Ok(body), position }) => {
+            End::at((Outcome::Cancelled { request_id, repeated: body.repeated }, position))
+        }
+        // The grant came first: whoever cancels releases it.
+        Ok(Stamped { body: Err(grant), position }) => End::at((grant.into(), position)),
+        Err(why) => End::refused(service, Op::Cancel, *why),
+    }
+}
+
+/// What a node answers that belongs to no cluster.
+fn without_cluster(front: &Front, request: &Request) -> End {
+    match request {
+        Request::Hello(hello) => welcome(front, hello),
+        Request::Ping => pong(front),
+        Request::Acquire(_)
+        | Request::Renew { .. }
+        | Request::Release { .. }
+        | Request::Cancel { .. }
+        | Request::Status { .. } => {
+            let Refused { problem, position } = *front.refuse_without_cluster();
+            End::at((Outcome::refused(Some(request.subject().op), problem), position))
+        }
+    }
+}
+
+/// Who asks isn't proved yet by anything, so a token that a client brings is left alone.
+fn welcome(front: &Front, hello: &Hello) -> End {
+    let service = front.service.get();
+    let leader = service.and_then(|service| match service.lead() {
+        Lead::Here => Some(front.me.native.clone()),
+        Lead::At { native, .. } => Some(native),
+        Lead::Nobody { .. } => None,
+    });
+    let outcome = Outcome::Welcome(Welcome {
+        version: hello.version.min(VERSION),
+        cluster: service.map(|service| service.cluster_id().to_string()),
+        leader: leader.filter(|native| !native.is_empty()),
+    });
+    End::at((outcome, front.position()))
+}
+
+fn pong(front: &Front) -> End {
+    End::at((Outcome::Pong, front.position()))
+}

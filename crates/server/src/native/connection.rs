@@ -1,0 +1,358 @@
+//! Serving one connection, from its first byte to its last.
+//!
+//! Owns: when it is read, when it is written, and when and how it ends. Never: what a request means.
+
+use super::accept::last_word;
+use super::calls::{End, Ends, begin};
+use super::front::{Front, at};
+use super::lines::{Came, Lines};
+use super::order::{Due, Order, Place};
+use super::output::Output;
+use super::way::{Way, way};
+use crate::service::Refused;
+use crate::tcp;
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use kunci_api::native::{Answer, BadLine, Line, Outcome, Subject, Tag};
+use kunci_api::{Code, Problem};
+use kunci_replica::Lead;
+use kunci_types::Owner;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// With so many bytes that the peer hasn't taken, no more is asked for it.
+const UNREAD_BYTES_MANY: usize = 64 << 10;
+/// How long a connection may still send requests when the node stops.
+const LINGER: Duration = Duration::from_millis(100);
+/// For when nothing else is due.
+const NOT_SOON: Duration = Duration::from_secs(60 * 60);
+
+/// Serves a connection to its end.
+pub(super) async fn serve(stream: TcpStream, front: &Front) {
+    if let Err(error) = tcp::set_options(&stream) {
+        tracing::debug!(%error, "a connection was gone before it was served");
+        return;
+    }
+    let name = match own_name() {
+        Ok(name) => name,
+        Err(error) => {
+            tracing::error!(%error, "the system gives no randomness for a connection's name");
+            return;
+        }
+    };
+    let mut connection = Connection::new(&stream, front, name);
+    let ended = connection.run().await;
+    let is_to_be_told = connection.peer == Peer::There;
+    drop(connection);
+    match ended {
+        // What was said last may still be on its way.
+        Ok(()) if is_to_be_told => last_word(stream).await,
+        Ok(()) => {}
+        Err(error) => tracing::debug!(%error, "a native connection broke"),
+    }
+}
+
+/// The owner of what is asked on this connection without naming one. Drawn at random, so that no connection ever, on
+/// whichever node, is taken for another.
+fn own_name() -> Result<Owner, getrandom::Error> {
+    // 48 bits: 15 digits, and no two alike among all that are open at a time.
+    let number = getrandom::u64()? >> 16;
+    Ok(Owner::from_log(&format!("conn-{number}")))
+}
+
+/// Whether more may come from the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    There,
+    /// It has closed its side; what it sent before may still be unread.
+    Left,
+}
+
+/// Why a connection isn't read any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Open,
+    Over,
+}
+
+struct Connection<'a> {
+    stream: &'a TcpStream,
+    front: &'a Front,
+    name: Owner,
+    peer: Peer,
+    reading: Reading,
+    lines: Lines,
+    /// Every whole line that has come is taken.
+    is_drained: bool,
+    bad_lines: u32,
+    /// A request for which nobody leads, and until when that is waited for.
+    held: Option<(Line, Instant)>,
+    changes: Option<watch::Receiver<Lead>>,
+    calls: FuturesUnordered<BoxFuture<'static, (Place, Option<End>)>>,
+    order: Order<Option<End>>,
+    output: Output,
+    left: CancellationToken,
+    /// When the node stops: until when requests are still read.
+    stopping: Option<Instant>,
+    /// When a line began that hasn't ended.
+    line_began: Option<Instant>,
+    last_active: Instant,
+}
+
+impl<'a> Connection<'a> {
+    fn new(stream: &'a TcpStream, front: &'a Front, name: Owner) -> Self {
+        Self {
+            stream,
+            front,
+            name,
+            peer: Peer::There,
+            reading: Reading::Open,
+            lines: Lines::default(),
+            is_drained: true,
+            bad_lines: 0,
+            held: None,
+            changes: None,
+            calls: FuturesUnordered::new(),
+            order: Order::default(),
+            output: Output::default(),
+            left: CancellationToken::new(),
+            stopping: None,
+            line_began: None,
+            last_active: Instant::now(),
+        }
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        let stream = self.stream;
+        let mut closed = pin!(tcp::closed_by_peer(stream));
+        let mut stopped = pin!(self.front.stop.cancelled());
+        let mut timer = pin!(sleep_until(Instant::now() + NOT_SOON));
+        loop {
+            self.take_lines();
+            self.take_ends()?;
+            self.output.flush(stream)?;
+            if self.is_over() {
+                return Ok(());
+            }
+            self.rest();
+            let due = self.due();
+            // One that goes off too early is set anew then; most are never reached.
+            if due < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(due);
+            }
+            tokio::select! {
+                Some((place, end)) = self.calls.next(), if !self.calls.is_empty() => self.end(place, end)?,
+                ready = stream.readable(), if self.is_to_be_read() => {
+                    ready?;
+                    self.read()?;
+                }
+                ready = stream.writable(), if self.output.len() > 0 => ready?,
+                () = closed.as_mut(), if self.peer == Peer::There => self.peer_left(),
+                () = stopped.as_mut(), if self.stopping.is_none() => self.node_stops(),
+                () = changed(self.changes.as_mut()), if self.held.is_some() => {}
+                () = timer.as_mut() => self.look_at_time()?,
+            }
+        }
+    }
+
+    /// Takes requests for as long as there are some, and room for them.
+    fn take_lines(&mut self) {
+        if let Some((line, until)) = self.held.take() {
+            self.take(line, Some(until));
+        }
+        let limits = &self.front.limits;
+        self.is_drained = false;
+        while self.held.is_none()
+            && self.order.len() < limits.in_flight_max
+            && self.output.len() < UNREAD_BYTES_MANY
+        {
+            match self.lines.next() {
+                Some(Came::Line(line)) => self.take(line, None),
+                Some(Came::Bad(bad)) => self.refuse(bad),
+                Some(Came::MoreOfTheSame) => self.count_bad_line(),
+                None => {
+                    self.is_drained = true;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Begins a request; `waited` says until when that was put off before.
+    fn take(&mut self, line: Line, waited: Option<Instant>) {
+        let Line { request, tag } = line;
+        let subject = request.subject();
+        if subject.key.is_some()
+            && let Some(service) = self.front.service.get()
+        {
+            match way(service, &request, waited) {
+                Way::Here => {}
+                Way::Later(until) => {
+                    self.held = Some((Line { request, tag }, until));
+                    self.changes.get_or_insert_with(|| service.lead_changes());
+                    return;
+                }
+                Way::Elsewhere(outcome, position) => {
+                    return self.answer(subject, tag, End::at((outcome, position)));
+                }
+            }
+        }
+        self.changes = None;
+        let place = self.order.enter(subject, tag);
+        let ends = Ends { left: self.left.clone(), stop: self.front.stop.clone() };
+        let call = begin(self.front, request, &self.name, &ends);
+        self.calls.push(call.map(move |end| (place, end)).boxed());
+    }
+
+    /// Answers a line that can't be read.
+    fn refuse(&mut self, bad: BadLine) {
+        let BadLine { subject, tag, why } = bad;
+        let problem = Problem {
+            field: why.field().map(str::to_owned),
+            ..Problem::new(Code::Invalid, why.to_string())
+        };
+        let Refused { problem, position } = *self.front.refuse(problem);
+        let op = subject.as_ref().map(|subject| subject.op);
+        let end = End::at((Outcome::refused(op, problem), position));
+        match subject {
+            Some(subject) => self.answer(subject, tag, end),
+            None => self.say(None, tag, end),
+        }
+        if why.breaks_grammar() {
+            self.count_bad_line();
+        }
+    }
+
+    fn count_bad_line(&mut self) {
+        self.bad_lines += 1;
+        if self.bad_lines >= self.front.limits.bad_lines_max {
+            self.stop_reading();
+        }
+    }
+
+    /// Nothing more is taken. Waits end without an answer, what is decided goes out, and the connection ends.
+    fn stop_reading(&mut self) {
+        self.reading = Reading::Over;
+        self.lines.clear();
+        self.held = None;
+        self.left.cancel();
+    }
+
+    /// Answers at once, in its turn.
+    fn answer(&mut self, subject: Subject, tag: Option<Tag>, end: End) {
+        let place = self.order.enter(subject, tag);
+        self.answer_due(place, Some(end));
+    }
+
+    fn answer_due(&mut self, place: Place, end: Option<End>) {
+        for Due { subject, tag, end } in self.order.end(place, end) {
+            if let Some(end) = end {
+                self.say(Some(subject), tag, end);
+            }
+        }
+    }
+
+    fn say(&mut self, subject: Option<Subject>, tag: Option<Tag>, end: End) {
+        let End { outcome, position, grant } = end;
+        self.output.push(&Answer { subject, outcome, at: at(position), tag }, grant);
+    }
+
+    /// Answers whatever has ended.
+    fn take_ends(&mut self) -> io::Result<()> {
+        // Later calls of this connection's task come back to what isn't ready.
+        while let Some(Some((place, end))) = self.calls.next().now_or_never() {
+            self.end(place, end)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, place: Place, end: Option<End>) -> io::Result<()> {
+        self.last_active = Instant::now();
+        self.answer_due(place, end);
+        if self.output.len() > self.front.limits.unread_bytes_max {
+            return Err(io::Error::other("the peer doesn't read its answers: too many bytes wait for it"));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.last_active = Instant::now();
+        if self.lines.read_from(self.stream)? == 0 {
+            self.peer_left();
+            self.reading = Reading::Over;
+        }
+        Ok(())
+    }
+
+    /// The peer has closed its side: whoever waits is detached. What was asked is still done, and told.
+    fn peer_left(&mut self) {
+        self.peer = Peer::Left;
+        self.left.cancel();
+    }
+
+    fn node_stops(&mut self) {
+        self.stopping = Some(Instant::now() + LINGER);
+    }
+
+    fn is_to_be_read(&self) -> bool {
+        self.reading == Reading::Open && self.is_drained
+    }
+
+    fn is_over(&self) -> bool {
+        let is_taken = self.reading == Reading::Over && self.is_drained && self.held.is_none();
+        is_taken && self.order.len() == 0 && self.output.len() == 0
+    }
+
+    /// Before it waits: gives back what it doesn't need meanwhile.
+    fn rest(&mut self) {
+        if self.order.len() == 0 {
+            self.output.give_back();
+        }
+        let has_begun = self.is_drained && self.lines.has_begun();
+        self.line_began = has_begun.then(|| self.line_began.unwrap_or_else(Instant::now));
+    }
+
+    /// When something is due next.
+    fn due(&self) -> Instant {
+        let limits = &self.front.limits;
+        let is_idle = self.order.len() == 0 && self.output.len() == 0 && self.held.is_none();
+        let dues = [
+            self.held.as_ref().map(|(_, until)| *until),
+            self.output.blocked_since().map(|since| since + limits.write_within),
+            self.line_began.map(|began| began + limits.line_within),
+            is_idle.then(|| self.last_active + limits.idle_within),
+            self.stopping.filter(|_| self.reading == Reading::Open),
+        ];
+        dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + NOT_SOON)
+    }
+
+    fn look_at_time(&mut self) -> io::Result<()> {
+        let (limits, now) = (&self.front.limits, Instant::now());
+        let is_over = |since: Option<Instant>, within| since.is_some_and(|since| now >= since + within);
+        if is_over(self.output.blocked_since(), limits.write_within) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer doesn't read its answers"));
+        }
+        let is_half_a_line = is_over(self.line_began, limits.line_within);
+        let is_idle = self.order.len() == 0 && is_over(Some(self.last_active), limits.idle_within);
+        if is_half_a_line || is_idle || is_over(self.stopping, Duration::ZERO) {
+            self.stop_reading();
+        }
+        Ok(())
+    }
+}
+
+/// Waits for news of who leads.
+async fn changed(changes: Option<&mut watch::Receiver<Lead>>) {
+    match changes {
+        // The sender lives as long as the service.
+        Some(changes) => drop(changes.changed().await),
+        None => std::future::pending().await,
+    }
+}

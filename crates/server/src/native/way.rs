@@ -1,0 +1,73 @@
+//! Whether this node answers a request, or names the one that does.
+//!
+//! Owns: when a client is sent to the leader, and how long it is kept waiting for one. Never: passes a request on.
+
+use crate::service::{Refused, Service, draw_request_id};
+use kunci_api::native::{Op, Outcome, Request};
+use kunci_api::{Applied, Code, Problem};
+use kunci_replica::{Lead, NoLead, Position};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A hand-over or a quick election takes less than this, so nobody needs to hear of it.
+const LEADERLESS_MAX: Duration = Duration::from_millis(400);
+
+/// Where a request about a lock goes.
+pub(super) enum Way {
+    /// This node answers it.
+    Here,
+    /// Nobody does right now; until then it is worth waiting for somebody to lead.
+    Later(Instant),
+    /// This is its answer.
+    Elsewhere(Outcome, Position),
+}
+
+/// Finds out where a request goes; `waited` says until when it was put off before.
+pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>) -> Way {
+    match service.lead() {
+        Lead::Here => Way::Here,
+        Lead::At { native, .. } => {
+            let (outcome, position) = moved(service, request.subject().op, request_id(request), native);
+            Way::Elsewhere(outcome, position)
+        }
+        Lead::Nobody { why, since } => {
+            // A leader that comes and goes doesn't make it longer.
+            let until = waited.unwrap_or(since + LEADERLESS_MAX);
+            if why != NoLead::Removed && Instant::now() < until {
+                return Way::Later(until);
+            }
+            let problem = Problem { request_id: request_id(request), ..Service::without_leader(why) };
+            let Refused { problem, position } = *service.refuse(problem);
+            Way::Elsewhere(Outcome::refused(Some(request.subject().op), problem), position)
+        }
+    }
+}
+
+/// A refusal as it goes out. One that only says that this node doesn't lead names the leader instead.
+pub(super) fn refused(service: &Service, op: Op, refused: Refused) -> (Outcome, Position) {
+    let Refused { problem, position } = refused;
+    if problem.code == Code::NoLeader
+        && problem.applied == Applied::No
+        && let Lead::At { native, .. } = service.lead()
+    {
+        return moved(service, op, problem.request_id, native);
+    }
+    (Outcome::refused(Some(op), problem), position)
+}
+
+fn moved(service: &Service, op: Op, request_id: Option<String>, native: String) -> (Outcome, Position) {
+    if native.is_empty() {
+        let detail = "another node leads and says no address for this protocol; nothing was proposed";
+        let problem = Problem { request_id, ..Problem::new(Code::NoLeader, detail) };
+        let Refused { problem, position } = *service.refuse(problem);
+        return (Outcome::refused(Some(op), problem), position);
+    }
+    (Outcome::Moved { leader: native, request_id }, service.position())
+}
+
+/// An acquire has a request id from here on, so that its client can ask elsewhere with it.
+fn request_id(request: &Request) -> Option<String> {
+    let Request::Acquire(acquire) = request else { return None };
+    let drawn = || draw_request_id().ok();
+    acquire.request_id.clone().or_else(drawn).map(String::from)
+}
