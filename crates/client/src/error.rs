@@ -166,6 +166,12 @@ impl Error {
         Self::new(kind, certainty, retry, format!("{}: {}", refused.code, wire::detail(refused)))
     }
 
+    /// Granted, and since then nobody answered for as long as a lease lasts.
+    pub(crate) fn lost_touch() -> Self {
+        let detail = "the lock was granted, and no server answered until its lease was over";
+        Self::new(ErrorKind::Unreachable, Certainty::Unknown, Retry::Anytime, detail)
+    }
+
     /// An answer that doesn't belong to the request: whatever it is, nothing is known of the request.
     pub(crate) fn astray() -> Self {
         let detail = "the server answered something else than what was asked; check that client and server fit";
@@ -221,6 +227,13 @@ impl Patience {
         self.last_failure = Some(error.to_string());
     }
 
+    /// The request was taken and waited for this long: what failed before that doesn't count any more.
+    pub(crate) fn waited(&mut self, open_for: Duration) {
+        if open_for > wire::PAUSE * 5 {
+            self.failing_since = None;
+        }
+    }
+
     /// A refusal that passes.
     pub(crate) fn refused(&mut self, passing: Passing) {
         if passing.applied == Applied::Unknown {
@@ -242,6 +255,12 @@ impl Patience {
         let why = self.last_failure.as_deref().unwrap_or("there is no connection to try");
         let detail = format!("no server can be reached: {why}");
         Error::new(ErrorKind::Unreachable, self.certainty, Retry::After(Duration::from_secs(1)), detail)
+    }
+
+    /// The client was closed meanwhile.
+    pub(crate) fn closed(&self) -> Error {
+        let detail = "the client is closed: connect again";
+        Error::new(ErrorKind::Closed, self.certainty, Retry::Never, detail)
     }
 
     /// Time is up, whichever of the two it was.

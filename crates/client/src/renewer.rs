@@ -26,8 +26,17 @@ pub(crate) struct Granted {
     pub(crate) sent_at: Moment,
     /// As answered.
     pub(crate) remaining: Duration,
+    /// As answered: no renewal extends it.
+    pub(crate) is_final: bool,
     /// 0 to 1,000: leases that began together aren't renewed together.
     pub(crate) jitter: u32,
+}
+
+impl Granted {
+    /// What is known of it at first.
+    pub(crate) fn facts(&self) -> Facts {
+        Lease::new(self).facts
+    }
 }
 
 /// What came of one try to renew.

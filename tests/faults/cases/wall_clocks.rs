@@ -9,6 +9,13 @@ use crate::world::{FalseTime, World};
 
 const DAY_S: i64 = 86_400;
 
+/// What a node shows of the lease, with the time for people.
+fn shown(scene: &Scene, node: usize) -> serde_json::Value {
+    let (status, shown) = scene.world.ask(node, "GET", "/locks/c22%2Fr", None).unwrap();
+    assert_eq!(status, 200, "{shown}");
+    shown
+}
+
 /// C22: steps of a day, forwards on one node and back on another, end no lease early and keep none alive; not when a
 /// node with another wall clock takes the lead either. Monotonic clocks are left alone: they are what counts.
 #[test]
@@ -40,8 +47,12 @@ fn a_wall_clock_step_moves_no_lease() {
     for (number, clock) in (1..=3).zip(&clocks) {
         clock.jump(if number == leader { DAY_S } else { -DAY_S });
     }
+    let day = |shown: &serde_json::Value| shown["expiresAt"].as_str().unwrap_or_default()[..10].to_owned();
+    let ahead = shown(&scene, leader);
     pause(1_000);
     clocks.iter().for_each(|clock| clock.jump(-DAY_S));
+    let back = shown(&scene, leader);
+    assert_ne!(day(&ahead), day(&back), "the leader's wall clock didn't jump: {ahead} {back}");
     b.join().unwrap();
     let lasted_ms = u64::try_from(since(begun_us).as_millis()).unwrap();
     println!("a lease of {TTL_MS} ms went on to the next after {lasted_ms} ms");

@@ -38,9 +38,10 @@ impl SlowDisk {
         tracer.args(["-p", &thread.to_string(), "-e", "trace=fdatasync,fsync", "-e", &inject]);
         let tracer = tracer.stdin(Stdio::null()).stdout(Stdio::null()).stderr(words).spawn().unwrap();
         let traced = Path::new("/proc").join(process.to_string()).join("task").join(thread.to_string());
-        let is_traced = || {
-            let status = std::fs::read_to_string(traced.join("status")).unwrap_or_default();
-            (status.contains("TracerPid:") && !status.contains("TracerPid:\t0\n")).then_some(())
+        let is_traced = || match std::fs::read_to_string(traced.join("status")) {
+            Ok(status) => (!status.contains("TracerPid:\t0\n")).then_some(()),
+            // It is traced, and its first failed sync was its end.
+            Err(_) => Some(()),
         };
         crate::clock::wait_for(Duration::from_secs(5), is_traced).expect("strace doesn't attach to the node");
         Self { tracer }

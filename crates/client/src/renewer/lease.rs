@@ -23,15 +23,15 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn new(granted: &Granted) -> Self {
-        let Granted { timing, sent_at, remaining, jitter } = *granted;
+        let Granted { timing, sent_at, remaining, is_final, jitter } = *granted;
         // Up to a tenth earlier.
         let renew_every = timing.renew_every - timing.renew_every / 10_000 * jitter.min(1_000);
         let deadline = deadline(timing, sent_at, remaining);
         let facts = Facts {
             deadline,
-            doubt_at: Some(sent_at.plus(timing.doubt_after()).min(deadline)),
+            doubt_at: (!is_final).then(|| sent_at.plus(timing.doubt_after()).min(deadline)),
             failing: false,
-            is_final: false,
+            is_final,
             lost: None,
         };
         // A grant that is told again has less than its TTL left: then it is renewed sooner.

@@ -46,7 +46,9 @@ impl Reception {
         match timeout(HANDSHAKE_WITHIN, self.shake(stream, &has_spoken)).await {
             Ok(Ok(())) => {}
             Ok(Err(Failed { trouble, stream })) => {
-                self.said.say(trouble.kind(), &from, &trouble);
+                if !trouble.is_of_joining() {
+                    self.said.say(trouble.kind(), &from, &trouble);
+                }
                 if let Some(stream) = stream {
                     drop(timeout(READ_WITHIN, trouble.tell(stream)).await);
                 }

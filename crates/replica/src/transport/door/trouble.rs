@@ -27,6 +27,12 @@ impl Trouble {
         }
     }
 
+    /// Whether it belongs to the way a node joins: the leader calls it from the moment that it is a member, which is
+    /// a little before the node itself knows.
+    pub(super) fn is_of_joining(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.code() == RefusalCode::NoCluster)
+    }
+
     /// Tells the peer, if it can read that.
     pub(super) async fn tell(&self, mut stream: BoxedStream) -> io::Result<()> {
         let refusal = match self {

@@ -1,0 +1,227 @@
+//! The way in.
+//!
+//! Owns: what a client is made of. Never: anything about one lock.
+
+use crate::clock::{BootClock, Clock};
+use crate::connector::{Connector, TcpConnector};
+use crate::error::{Certainty, Error, ErrorKind, Retry};
+use crate::keeper::{self, Order, Orders};
+use crate::links::Links;
+use crate::lock::LockRequest;
+use crate::renewer::Key;
+use crate::several::LocksRequest;
+use crate::status::{self, Status};
+use kunci_types::Owner;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// For this long a request is repeated while there is no leader or no quorum.
+const PATIENCE_DEFAULT: Duration = Duration::from_secs(5);
+
+/// A client of one cluster. A clone is another handle to the same connections and the same renewing task.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use kunci_client::Client;
+/// use std::time::Duration;
+///
+/// let client = Client::connect(["10.0.0.1:7401", "10.0.0.2:7401", "10.0.0.3:7401"]).await?;
+/// let lock = client.lock("orders/42").wait(Duration::from_secs(10)).acquire().await?;
+/// while lock.check().is_ok() {
+///     // Each step sends lock.token() along.
+///     # break;
+/// }
+/// lock.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    core: Arc<Core>,
+}
+
+/// What every request and lock of a client shares.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) links: Links,
+    pub(crate) orders: Orders,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) owner: Owner,
+    pub(crate) patience: Duration,
+    pub(crate) answer_within: Option<Duration>,
+    /// No new lock is asked for.
+    pub(crate) closed: CancellationToken,
+    keys: AtomicU64,
+}
+
+impl Core {
+    pub(crate) fn next_key(&self) -> Key {
+        self.keys.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Client {
+    /// Connects to the native doors of a cluster, each as `host:port`, with everything else as
+    /// [`Client::builder`] has it. One address is enough to find the leader; several survive the loss of one.
+    ///
+    /// # Errors
+    /// When none of them answers, or an address isn't one.
+    pub async fn connect(addresses: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, Error> {
+        Self::builder().connect(addresses).await
+    }
+
+    /// Begins to choose.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Begins to ask for a lock on `resource`: 1 to 256 bytes of UTF-8 in NFC.
+    pub fn lock(&self, resource: impl AsRef<str>) -> LockRequest {
+        LockRequest::new(self, resource.as_ref())
+    }
+
+    /// Begins to ask for several locks, all or none.
+    pub fn locks(&self, resources: impl IntoIterator<Item = impl Into<String>>) -> LocksRequest {
+        LocksRequest::new(self, resources)
+    }
+
+    /// How a resource stands, as everybody may see it.
+    ///
+    /// # Errors
+    /// When no server answers within 5 s.
+    pub async fn status(&self, resource: impl AsRef<str>) -> Result<Status, Error> {
+        status::read(&self.core.links, resource.as_ref()).await
+    }
+
+    /// The id of the cluster that was connected last. It changes when another cluster answers under the same addresses.
+    pub fn cluster(&self) -> Option<String> {
+        self.core.links.cluster()
+    }
+
+    /// Refuses new locks, and waits until what goes on in the background is done: releases of dropped locks and
+    /// cancellations, which take 10 s at most. Locks that are still held stay held and renewed.
+    pub async fn close(&self) {
+        self.core.closed.cancel();
+        let (reply, done) = oneshot::channel();
+        if self.core.orders.send(Order::Settle { reply }).is_ok() {
+            // No keeper, nothing that goes on.
+            let _ = done.await;
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+/// Chooses how a client works.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `connect`"]
+pub struct ClientBuilder {
+    owner: Option<String>,
+    patience: Duration,
+    answer_within: Option<Duration>,
+    clock: Arc<dyn Clock>,
+    connector: Arc<dyn Connector>,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        Self {
+            owner: None,
+            patience: PATIENCE_DEFAULT,
+            answer_within: None,
+            clock: Arc::new(BootClock),
+            connector: Arc::new(TcpConnector),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// Who holds this client's locks, for people to read: 1 to 128 bytes. Without it host name and process id.
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// For how long an acquire is repeated while servers answer that they can't decide: an election, a lost quorum.
+    /// Without it 5 s.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long the answer to a renewal may take before another connection is tried. It has to fit into the TTL of each
+    /// lock. Without it a sixth of the TTL, from 100 ms to 5 s.
+    pub fn answer_within(mut self, answer_within: Duration) -> Self {
+        self.answer_within = Some(answer_within);
+        self
+    }
+
+    /// Counts leases by another clock: for simulators.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Makes connections another way: for simulators, or through a tunnel.
+    pub fn connector(mut self, connector: Arc<dyn Connector>) -> Self {
+        self.connector = connector;
+        self
+    }
+
+    /// Connects, inside a tokio runtime whose I/O and time are on. Locks are renewed by that runtime.
+    ///
+    /// # Errors
+    /// When no address answers, or what was chosen can't be.
+    pub async fn connect(self, addresses: impl IntoIterator<Item = impl Into<String>>) -> Result<Client, Error> {
+        let addresses: Vec<String> = addresses.into_iter().map(Into::into).collect();
+        check_addresses(&addresses)?;
+        let owner = self.owner.unwrap_or_else(default_owner);
+        let owner = Owner::parse(&owner).map_err(|error| Error::invalid(error.to_string()))?;
+        let links = Links::start(&addresses, self.clock.clone(), self.connector);
+        if !links.any_up().await {
+            let detail = format!("no server can be reached at {}", addresses.join(", "));
+            let retry = Retry::After(Duration::from_secs(1));
+            return Err(Error::new(ErrorKind::Unreachable, Certainty::NotApplied, retry, detail));
+        }
+        let orders = keeper::start(links.clone(), self.clock.clone());
+        Ok(Client {
+            core: Arc::new(Core {
+                links,
+                orders,
+                clock: self.clock,
+                owner,
+                patience: self.patience,
+                answer_within: self.answer_within,
+                closed: CancellationToken::new(),
+                keys: AtomicU64::new(0),
+            }),
+        })
+    }
+}
+
+fn check_addresses(addresses: &[String]) -> Result<(), Error> {
+    if addresses.is_empty() {
+        return Err(Error::invalid("no address was given: expected at least one host:port"));
+    }
+    for address in addresses {
+        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        if port.is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
+            let detail = format!("{address} is no address: expected host:port, such as 127.0.0.1:7401");
+            return Err(Error::invalid(detail));
+        }
+    }
+    Ok(())
+}
+
+/// `host-pid`: tells a person which process holds the lock.
+fn default_owner() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host: String = host.chars().filter(char::is_ascii_graphic).take(100).collect();
+    let host = if host.is_empty() { "unnamed".to_owned() } else { host };
+    format!("{host}-{}", std::process::id())
+}

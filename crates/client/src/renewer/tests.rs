@@ -1,0 +1,1 @@
+//! Leases of one client in virtual time.
