@@ -52,14 +52,9 @@ fn requests_are_read_as_the_grammar_has_them() {
     let lease_id = kunci_api::parse_lease_id(LEASE).unwrap();
     let renewed = parse(&format!("N a {LEASE} 60")).unwrap().request;
     assert_eq!(renewed, Request::Renew { key: key("a"), lease_id, ttl: Some(Ttl::from_ms(60_000)) });
-    let proof = Proof::OwnerToken {
-        owner: Owner::parse("w").unwrap(),
-        token: FencingToken::presented(41).unwrap(),
-    };
-    assert_eq!(
-        parse("R a token=41,owner=w").unwrap().request,
-        Request::Release { key: key("a"), proof }
-    );
+    let proof =
+        Proof::OwnerToken { owner: Owner::parse("w").unwrap(), token: FencingToken::presented(41).unwrap() };
+    assert_eq!(parse("R a token=41,owner=w").unwrap().request, Request::Release { key: key("a"), proof });
     assert_eq!(parse("Q a%20b #0").unwrap().request, Request::Status { key: key("a b") });
     assert_eq!(
         parse("H 1 token=s").unwrap().request,
@@ -125,12 +120,7 @@ fn a_broken_line_says_which_field_is_at_fault_and_keeps_what_can_be_echoed() {
     ] {
         let bad = parse(line).unwrap_err();
         assert_eq!(bad.why.field(), field, "{line}: {bad}");
-        let answer = Answer {
-            subject: bad.subject,
-            outcome: Outcome::Pong,
-            at: At::default(),
-            tag: bad.tag,
-        };
+        let answer = Answer { subject: bad.subject, outcome: Outcome::Pong, at: At::default(), tag: bad.tag };
         let mut out = Vec::new();
         answer.write(&mut out);
         let echo = String::from_utf8(out).unwrap().replace(" at=0.0", "");
@@ -224,7 +214,9 @@ fn a_refusal_has_its_own_result_where_there_is_one_and_a_lease_that_ended_says_h
 fn a_field_that_is_not_known_is_left_alone_and_one_that_is_missing_is_not() {
     let read = Answer::parse(b"N N a ttl_ms=5 mood=fine at=3.1").unwrap();
     assert_eq!(read.outcome, Outcome::Renewed { ttl_ms: 5, is_final: false });
-    for line in ["", "A", "A A", "A A k token=1", "X P at=1.0", "P P", "N N k at=1.0", "P P at=1", "P X at=1.0"] {
+    for line in
+        ["", "A", "A A", "A A k token=1", "X P at=1.0", "P P", "N N k at=1.0", "P P at=1", "P X at=1.0"]
+    {
         assert!(Answer::parse(line.as_bytes()).is_err(), "{line}");
     }
 }
@@ -270,14 +262,8 @@ fn a_proof() -> impl Strategy<Value = Proof> {
 }
 
 fn a_request() -> impl Strategy<Value = Request> {
-    let acquire = (
-        a_key(),
-        any::<u64>(),
-        a_wait(),
-        option::of(an_id()),
-        option::of(an_owner()),
-        any::<u64>(),
-    );
+    let acquire =
+        (a_key(), any::<u64>(), a_wait(), option::of(an_id()), option::of(an_owner()), any::<u64>());
     prop_oneof![
         acquire.prop_map(|(key, ttl, wait, request_id, owner, delay)| Request::Acquire(Acquire {
             key,
@@ -335,7 +321,8 @@ fn a_refusal() -> impl Strategy<Value = Refused> {
 
 fn an_outcome() -> impl Strategy<Value = Outcome> {
     let held = (name(128), any::<u64>(), any::<u64>(), any::<u64>(), some_text());
-    let status = (any::<bool>(), some_text(), option::of(any::<u64>()), option::of(any::<u64>()), any::<u64>());
+    let status =
+        (any::<bool>(), some_text(), option::of(any::<u64>()), option::of(any::<u64>()), any::<u64>());
     prop_oneof![
         (any::<u64>(), a_lease(), any::<u64>(), name(128), any::<bool>()).prop_map(
             |(token, lease, ttl_ms, request_id, repeated)| Outcome::Granted(Grant {
@@ -369,9 +356,8 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
             request_id
         })),
         (name(60), some_text()).prop_map(|(leader, request_id)| Outcome::Moved { leader, request_id }),
-        (any::<u32>(), some_text(), some_text()).prop_map(|(version, cluster, leader)| Outcome::Welcome(
-            Welcome { version, cluster, leader }
-        )),
+        (any::<u32>(), some_text(), some_text())
+            .prop_map(|(version, cluster, leader)| Outcome::Welcome(Welcome { version, cluster, leader })),
         Just(Outcome::Pong),
         a_refusal().prop_map(Outcome::Error),
     ]
@@ -382,7 +368,8 @@ fn a_subject() -> impl Strategy<Value = Option<Subject>> {
         Just(None),
         Just(Some(Subject { op: Op::Ping, key: None })),
         Just(Some(Subject { op: Op::Hello, key: None })),
-        (prop::sample::select(&Op::ALL[..5]), a_key()).prop_map(|(op, key)| Some(Subject { op, key: Some(key) })),
+        (prop::sample::select(&Op::ALL[..5]), a_key())
+            .prop_map(|(op, key)| Some(Subject { op, key: Some(key) })),
     ]
 }
 

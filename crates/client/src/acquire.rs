@@ -235,7 +235,9 @@ async fn sharpen(
     let mut failed: u32 = 0;
     loop {
         match renew::try_once(&core.links, lease, timing.answer_within).await {
-            Renewal::Renewed { sent_at, remaining, is_final } => return Ok(Ok((sent_at, remaining, is_final))),
+            Renewal::Renewed { sent_at, remaining, is_final } => {
+                return Ok(Ok((sent_at, remaining, is_final)));
+            }
             Renewal::Ended(ending) => return Ok(Err(ending)),
             Renewal::Failed { .. } if core.clock.now().since(answered_at) >= timing.ttl => {
                 return Err(Error::lost_touch());

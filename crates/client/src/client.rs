@@ -177,7 +177,10 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When no address answers, or what was chosen can't be.
-    pub async fn connect(self, addresses: impl IntoIterator<Item = impl Into<String>>) -> Result<Client, Error> {
+    pub async fn connect(
+        self,
+        addresses: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Client, Error> {
         let addresses: Vec<String> = addresses.into_iter().map(Into::into).collect();
         check_addresses(&addresses)?;
         let owner = self.owner.unwrap_or_else(default_owner);

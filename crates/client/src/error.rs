@@ -84,7 +84,12 @@ struct Inner {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, certainty: Certainty, retry: Retry, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        kind: ErrorKind,
+        certainty: Certainty,
+        retry: Retry,
+        detail: impl Into<String>,
+    ) -> Self {
         Self(Box::new(Inner { kind, certainty, retry, detail: detail.into() }))
     }
 
@@ -174,7 +179,8 @@ impl Error {
 
     /// An answer that doesn't belong to the request: whatever it is, nothing is known of the request.
     pub(crate) fn astray() -> Self {
-        let detail = "the server answered something else than what was asked; check that client and server fit";
+        let detail =
+            "the server answered something else than what was asked; check that client and server fit";
         Self::new(ErrorKind::Refused(Code::OutcomeUnknown), Certainty::Unknown, Retry::Anytime, detail)
     }
 }

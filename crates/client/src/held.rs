@@ -51,7 +51,12 @@ pub enum InDoubt {
 
 impl HeldLock {
     /// Begins to keep a lease.
-    pub(crate) fn keep(core: &Core, lease: Lease, token: FencingToken, granted: Granted) -> Result<Self, Error> {
+    pub(crate) fn keep(
+        core: &Core,
+        lease: Lease,
+        token: FencingToken,
+        granted: Granted,
+    ) -> Result<Self, Error> {
         let key = core.next_key();
         let shared = Arc::new(Shared::new(core.clock.clone(), granted.facts()));
         let keep = Keep { key, lease: lease.clone(), granted, shared: shared.clone() };

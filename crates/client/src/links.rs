@@ -13,8 +13,8 @@ use crate::clock::{Clock, Moment};
 use crate::connector::Connector;
 use crate::wire::Passing;
 use choice::{Candidate, Health, LinkId, choose};
-use kunci_api::native::{Outcome, Request};
 use known::Known;
+use kunci_api::native::{Outcome, Request};
 use link::Link;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -143,10 +143,14 @@ impl Links {
             };
             match self.0.follow(&leader, round) {
                 Some(next) => link = next,
-                None => return Try::Passing(Passing::no_leader(format!("redirected in a circle to {leader}"))),
+                None => {
+                    return Try::Passing(Passing::no_leader(format!("redirected in a circle to {leader}")));
+                }
             }
         }
-        Try::Passing(Passing::no_leader(format!("redirected {REDIRECTS_MAX} times without finding the leader")))
+        Try::Passing(Passing::no_leader(format!(
+            "redirected {REDIRECTS_MAX} times without finding the leader"
+        )))
     }
 }
 
@@ -189,11 +193,15 @@ impl Inner {
     fn follow(&self, leader: &str, round: &Round) -> Option<Arc<Link>> {
         self.known.leads(leader);
         let links = self.all();
-        let mut there = links.iter().filter(|link| *link.address == *leader).peekable();
-        if there.peek().is_none() {
+        let there: Vec<&Arc<Link>> = links.iter().filter(|link| *link.address == *leader).collect();
+        if there.is_empty() {
             tracing::debug!(%leader, "a leader's address that wasn't known");
             return Some(self.add(leader));
         }
-        there.find(|link| !round.tried.contains(&link.id)).cloned()
+        if there.iter().any(|link| round.tried.contains(&link.id)) {
+            return None;
+        }
+        let best = there.iter().min_by_key(|link| link.health())?;
+        Some((*best).clone())
     }
 }

@@ -43,7 +43,9 @@ impl Options {
         let wait = match self.wait {
             None => Wait::NoLimit,
             Some(wait) if wait < Duration::from_millis(1) => {
-                return Err(Error::invalid(format!("a wait of {wait:?}: use try_acquire to not wait at all")));
+                return Err(Error::invalid(format!(
+                    "a wait of {wait:?}: use try_acquire to not wait at all"
+                )));
             }
             Some(wait) => Wait::UpTo(wait),
         };

@@ -18,7 +18,9 @@ pub(crate) async fn try_once(links: &Links, lease: &Lease, within: Duration) -> 
         Try::Told { outcome: Outcome::Renewed { ttl_ms, is_final }, sent_at } => {
             Renewal::Renewed { sent_at, remaining: Duration::from_millis(ttl_ms), is_final }
         }
-        Try::Told { outcome: Outcome::Error(refused), .. } => ended(&refused).map_or_else(failed, Renewal::Ended),
+        Try::Told { outcome: Outcome::Error(refused), .. } => {
+            ended(&refused).map_or_else(failed, Renewal::Ended)
+        }
         Try::Told { .. } | Try::Passing(_) | Try::Failed(_) | Try::NoneLeft => failed(),
     }
 }

@@ -88,10 +88,6 @@ impl Renewer {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.leases.is_empty()
-    }
-
     /// When to ask [`Self::due`] again; `None` while there is nothing to wait for.
     pub(crate) fn wake_at(&self) -> Option<Moment> {
         let renewal = self.renewals.first().filter(|_| self.on_their_way < ON_THEIR_WAY_MAX);

@@ -35,7 +35,10 @@ pub(crate) async fn read(links: &Links, resource: &str) -> Result<Status, Error>
     match insist(links, &Request::Status { key }).await? {
         Outcome::Status(status) if status.held => Ok(Status::Held {
             holder: status.holder.ok_or_else(Error::astray)?,
-            token: status.token.and_then(|token| FencingToken::presented(token).ok()).ok_or_else(Error::astray)?,
+            token: status
+                .token
+                .and_then(|token| FencingToken::presented(token).ok())
+                .ok_or_else(Error::astray)?,
             remaining: Duration::from_millis(status.ttl_ms.unwrap_or_default()),
             queue_length: status.queue,
         }),

@@ -22,6 +22,8 @@ use tokio::time::{MissedTickBehavior, timeout};
 
 /// How long a change may take to be committed before its outcome counts as unknown.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
+/// How long a removal waits for members that weren't heard of lately before it counts them as down.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
 /// How long a change waits for the one before it.
 const SETTLED_WITHIN: Duration = Duration::from_secs(2);
 /// How often a leader looks after the members.
@@ -199,7 +201,7 @@ impl Seat {
         let change = if membership.voters.contains(&node_id) {
             let mut voters = membership.voters.clone();
             voters.remove(&node_id);
-            self.check_safe(node_id, &voters, force)?;
+            self.check_safe(node_id, &voters, force).await?;
             if node_id == self.me.node_id {
                 // A leader that removes itself would leave without having told everybody.
                 self.hand_over(None).await?;
@@ -214,16 +216,28 @@ impl Seat {
         Ok(Removed { already: false })
     }
 
-    fn check_safe(&self, node_id: u64, voters: &BTreeSet<u64>, force: bool) -> Result<(), ChangeRefused> {
+    async fn check_safe(
+        &self,
+        node_id: u64,
+        voters: &BTreeSet<u64>,
+        force: bool,
+    ) -> Result<(), ChangeRefused> {
         if voters.is_empty() {
             return Err(ChangeRefused::LastVoter { node_id });
         }
-        let metrics = self.metrics();
-        let healthy = voters.iter().filter(|id| **id == self.me.node_id || is_heard(&metrics, **id)).count();
-        if !force && healthy * 2 <= voters.len() {
-            return Err(ChangeRefused::Unsafe { node_id, healthy, voters: voters.len() });
+        let mut metrics = self.raft.metrics();
+        let is_up = |id: &u64| *id == self.me.node_id || is_heard(&self.metrics(), *id);
+        let healthy = || voters.iter().filter(|id| is_up(id)).count();
+        // A leader that has just taken over hears of the others one after another.
+        let enough = async { while healthy() * 2 <= voters.len() && metrics.changed().await.is_ok() {} };
+        if force {
+            return Ok(());
         }
-        Ok(())
+        drop(timeout(HEARD_WITHIN, enough).await);
+        match healthy() {
+            healthy if healthy * 2 > voters.len() => Ok(()),
+            healthy => Err(ChangeRefused::Unsafe { node_id, healthy, voters: voters.len() }),
+        }
     }
 
     async fn begin_change(&self) -> Result<MutexGuard<'_, ()>, ChangeRefused> {

@@ -181,7 +181,9 @@ impl Outcome {
     pub fn refused(op: Option<Op>, problem: Problem) -> Self {
         let repeated = problem.repeated == Some(true);
         match (op, problem.code) {
-            (Some(Op::Acquire), Code::TimedOut) => Self::TimedOut { request_id: problem.request_id, repeated },
+            (Some(Op::Acquire), Code::TimedOut) => {
+                Self::TimedOut { request_id: problem.request_id, repeated }
+            }
             (Some(Op::Acquire), Code::Cancelled) => {
                 Self::Cancelled { request_id: problem.request_id, repeated }
             }

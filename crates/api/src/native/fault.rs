@@ -59,7 +59,9 @@ pub enum LineFault {
         cause: CodingFault,
     },
     /// No number of seconds.
-    #[error("{field} isn't a number of seconds: expected digits with at most three decimals, such as 30 or 0.5")]
+    #[error(
+        "{field} isn't a number of seconds: expected digits with at most three decimals, such as 30 or 0.5"
+    )]
     Seconds {
         /// The field.
         field: &'static str,

@@ -31,11 +31,8 @@ impl Line {
         let (letter, rest) = split(line);
         let op = Op::of(letter).ok_or_else(|| at_fault(LineFault::UnknownOp))?;
         let mut fields = Fields::new(op, rest);
-        let key = if op.has_key() {
-            Some(fields.expect("key").and_then(key).map_err(at_fault)?)
-        } else {
-            None
-        };
+        let key =
+            if op.has_key() { Some(fields.expect("key").and_then(key).map_err(at_fault)?) } else { None };
         let subject = Subject { op, key: key.clone() };
         match request(op, key, fields) {
             Ok(request) => Ok(Self { request, tag }),

@@ -124,9 +124,8 @@ impl Named<'_> {
 
     fn at(&self) -> Result<At, BadAnswer> {
         let parts = self.raw("at").and_then(|raw| raw.split_once('.'));
-        let at = parts.and_then(|(index, place)| {
-            Some(At { index: index.parse().ok()?, place: place.parse().ok()? })
-        });
+        let at = parts
+            .and_then(|(index, place)| Some(At { index: index.parse().ok()?, place: place.parse().ok()? }));
         at.ok_or(bad("at"))
     }
 

@@ -29,15 +29,8 @@ pub enum Op {
 
 impl Op {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Acquire,
-        Self::Renew,
-        Self::Release,
-        Self::Cancel,
-        Self::Status,
-        Self::Hello,
-        Self::Ping,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Acquire, Self::Renew, Self::Release, Self::Cancel, Self::Status, Self::Hello, Self::Ping];
 
     /// Its letter.
     pub const fn letter(self) -> &'static str {

@@ -30,7 +30,9 @@ impl Known {
     /// When it belongs to another cluster than those that are connected: its locks have nothing to do with theirs.
     pub(super) fn welcomed(&self, address: &str, welcome: Welcome) -> Result<(), String> {
         let mut facts = self.facts();
-        let Some(found) = welcome.cluster else { return Err("the node belongs to no cluster yet".to_owned()) };
+        let Some(found) = welcome.cluster else {
+            return Err("the node belongs to no cluster yet".to_owned());
+        };
         if let Some(cluster) = facts.cluster.as_ref().filter(|cluster| **cluster != found) {
             if facts.up > 0 {
                 tracing::warn!(%address, %cluster, %found, "left out a server of another cluster");

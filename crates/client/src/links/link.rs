@@ -139,7 +139,11 @@ impl Link {
     }
 
     /// Sends a request and waits for its answer. Dropped: what wasn't sent yet isn't sent any more.
-    pub(super) async fn call(&self, request: Request, within: Option<Duration>) -> Result<Outcome, CallError> {
+    pub(super) async fn call(
+        &self,
+        request: Request,
+        within: Option<Duration>,
+    ) -> Result<Outcome, CallError> {
         let sent_at = Instant::now();
         let (reply, answer) = oneshot::channel();
         let answered = async {
@@ -179,6 +183,7 @@ impl LinkKeeper {
         let mut first = None;
         loop {
             self.standing.set(Health::Connecting);
+            let began_at = Instant::now();
             let why: Arc<str> = match self.open().await {
                 Ok(conversation) => {
                     self.known.up();
@@ -197,7 +202,7 @@ impl LinkKeeper {
             if let Some(order) = first.take() {
                 order.fail(CallError::NotSent(why.clone()));
             }
-            match self.rest(&mut orders, &why).await {
+            match self.rest(&mut orders, &why, began_at + RETRY_AT_ONCE_EVERY).await {
                 Rest::Over(order) => first = order,
                 Rest::Unwanted => return,
             }
@@ -211,24 +216,26 @@ impl LinkKeeper {
             Ok(Err(error)) => return Err(error.to_string()),
             Err(_) => return Err(format!("no connection within {CONNECT_WITHIN:?}")),
         };
-        let (conversation, welcome) = timeout(WELCOME_WITHIN, Conversation::open(stream, self.standing.clone()))
-            .await
-            .map_err(|_| format!("connected, and no welcome within {WELCOME_WITHIN:?}"))??;
+        let (conversation, welcome) =
+            timeout(WELCOME_WITHIN, Conversation::open(stream, self.standing.clone()))
+                .await
+                .map_err(|_| format!("connected, and no welcome within {WELCOME_WITHIN:?}"))??;
         self.known.welcomed(&self.address, welcome)?;
         Ok(conversation)
     }
 
-    /// Waits before the next try, and refuses what comes meanwhile. A request that comes later has it tried at once.
-    async fn rest(&self, orders: &mut mpsc::Receiver<Order>, why: &Arc<str>) -> Rest {
-        let failed_at = Instant::now();
+    /// Waits before the next try. A request that comes after `not_before` has it tried at once; an earlier one is
+    /// refused.
+    async fn rest(&self, orders: &mut mpsc::Receiver<Order>, why: &Arc<str>, not_before: Instant) -> Rest {
+        let retry_at = Instant::now() + RETRY_EVERY;
         loop {
             tokio::select! {
                 order = orders.recv() => match order {
                     None => return Rest::Unwanted,
-                    Some(order) if failed_at.elapsed() >= RETRY_AT_ONCE_EVERY => return Rest::Over(Some(order)),
+                    Some(order) if Instant::now() >= not_before => return Rest::Over(Some(order)),
                     Some(order) => order.fail(CallError::NotSent(why.clone())),
                 },
-                () = sleep_until(failed_at + RETRY_EVERY) => return Rest::Over(None),
+                () = sleep_until(retry_at) => return Rest::Over(None),
             }
         }
     }

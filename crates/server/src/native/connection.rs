@@ -20,7 +20,8 @@ use kunci_api::{Code, Problem};
 use kunci_replica::Lead;
 use kunci_types::Owner;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -49,13 +50,12 @@ pub(super) async fn serve(stream: TcpStream, front: &Front) {
     };
     let mut connection = Connection::new(&stream, front, name);
     let ended = connection.run().await;
-    let is_to_be_told = connection.peer == Peer::There;
+    let reading = connection.reading;
     drop(connection);
-    match ended {
-        // What was said last may still be on its way.
-        Ok(()) if is_to_be_told => last_word(stream).await,
-        Ok(()) => {}
-        Err(error) => tracing::debug!(%error, "a native connection broke"),
+    match (ended, reading) {
+        (Ok(()), Reading::ToTheEnd) => {}
+        (Ok(()), Reading::On | Reading::Stopped) => last_word(stream).await,
+        (Err(error), _) => tracing::debug!(%error, "a native connection broke"),
     }
 }
 
@@ -75,11 +75,30 @@ enum Peer {
     Left,
 }
 
-/// Why a connection isn't read any more.
+/// Whether a connection is still read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    Open,
-    Over,
+    On,
+    /// No more, though more may come.
+    Stopped,
+    /// Everything has come.
+    ToTheEnd,
+}
+
+/// A request that is under way.
+struct Call {
+    /// There until it has ended.
+    place: Option<Place>,
+    ends: BoxFuture<'static, Option<End>>,
+}
+
+impl Future for Call {
+    type Output = Option<(Place, Option<End>)>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let end = ready!(self.ends.as_mut().poll(cx));
+        Poll::Ready(self.place.take().map(|place| (place, end)))
+    }
 }
 
 struct Connection<'a> {
@@ -95,7 +114,7 @@ struct Connection<'a> {
     /// A request for which nobody leads, and until when that is waited for.
     held: Option<(Line, Instant)>,
     changes: Option<watch::Receiver<Lead>>,
-    calls: FuturesUnordered<BoxFuture<'static, (Place, Option<End>)>>,
+    calls: FuturesUnordered<Call>,
     order: Order<Option<End>>,
     output: Output,
     left: CancellationToken,
@@ -113,7 +132,7 @@ impl<'a> Connection<'a> {
             front,
             name,
             peer: Peer::There,
-            reading: Reading::Open,
+            reading: Reading::On,
             lines: Lines::default(),
             is_drained: true,
             bad_lines: 0,
@@ -148,7 +167,7 @@ impl<'a> Connection<'a> {
                 timer.as_mut().reset(due);
             }
             tokio::select! {
-                Some((place, end)) = self.calls.next(), if !self.calls.is_empty() => self.end(place, end)?,
+                Some(ended) = self.calls.next(), if !self.calls.is_empty() => self.end(ended)?,
                 ready = stream.readable(), if self.is_to_be_read() => {
                     ready?;
                     self.read()?;
@@ -196,7 +215,12 @@ impl<'a> Connection<'a> {
                 Way::Here => {}
                 Way::Later(until) => {
                     self.held = Some((Line { request, tag }, until));
-                    self.changes.get_or_insert_with(|| service.lead_changes());
+                    self.changes.get_or_insert_with(|| {
+                        let mut changes = service.lead_changes();
+                        // One that was just missed counts too.
+                        changes.mark_changed();
+                        changes
+                    });
                     return;
                 }
                 Way::Elsewhere(outcome, position) => {
@@ -207,17 +231,15 @@ impl<'a> Connection<'a> {
         self.changes = None;
         let place = self.order.enter(subject, tag);
         let ends = Ends { left: self.left.clone(), stop: self.front.stop.clone() };
-        let call = begin(self.front, request, &self.name, &ends);
-        self.calls.push(call.map(move |end| (place, end)).boxed());
+        let ends = begin(self.front, request, &self.name, &ends);
+        self.calls.push(Call { place: Some(place), ends });
     }
 
     /// Answers a line that can't be read.
     fn refuse(&mut self, bad: BadLine) {
         let BadLine { subject, tag, why } = bad;
-        let problem = Problem {
-            field: why.field().map(str::to_owned),
-            ..Problem::new(Code::Invalid, why.to_string())
-        };
+        let problem =
+            Problem { field: why.field().map(str::to_owned), ..Problem::new(Code::Invalid, why.to_string()) };
         let Refused { problem, position } = *self.front.refuse(problem);
         let op = subject.as_ref().map(|subject| subject.op);
         let end = End::at((Outcome::refused(op, problem), position));
@@ -239,7 +261,7 @@ impl<'a> Connection<'a> {
 
     /// Nothing more is taken. Waits end without an answer, what is decided goes out, and the connection ends.
     fn stop_reading(&mut self) {
-        self.reading = Reading::Over;
+        self.reading = Reading::Stopped;
         self.lines.clear();
         self.held = None;
         self.left.cancel();
@@ -267,15 +289,17 @@ impl<'a> Connection<'a> {
     /// Answers whatever has ended.
     fn take_ends(&mut self) -> io::Result<()> {
         // Later calls of this connection's task come back to what isn't ready.
-        while let Some(Some((place, end))) = self.calls.next().now_or_never() {
-            self.end(place, end)?;
+        while let Some(Some(ended)) = self.calls.next().now_or_never() {
+            self.end(ended)?;
         }
         Ok(())
     }
 
-    fn end(&mut self, place: Place, end: Option<End>) -> io::Result<()> {
+    fn end(&mut self, ended: Option<(Place, Option<End>)>) -> io::Result<()> {
         self.last_active = Instant::now();
-        self.answer_due(place, end);
+        if let Some((place, end)) = ended {
+            self.answer_due(place, end);
+        }
         if self.output.len() > self.front.limits.unread_bytes_max {
             return Err(io::Error::other("the peer doesn't read its answers: too many bytes wait for it"));
         }
@@ -286,7 +310,7 @@ impl<'a> Connection<'a> {
         self.last_active = Instant::now();
         if self.lines.read_from(self.stream)? == 0 {
             self.peer_left();
-            self.reading = Reading::Over;
+            self.reading = Reading::ToTheEnd;
         }
         Ok(())
     }
@@ -302,11 +326,11 @@ impl<'a> Connection<'a> {
     }
 
     fn is_to_be_read(&self) -> bool {
-        self.reading == Reading::Open && self.is_drained
+        self.reading == Reading::On && self.is_drained
     }
 
     fn is_over(&self) -> bool {
-        let is_taken = self.reading == Reading::Over && self.is_drained && self.held.is_none();
+        let is_taken = self.reading != Reading::On && self.is_drained && self.held.is_none();
         is_taken && self.order.len() == 0 && self.output.len() == 0
     }
 
@@ -328,7 +352,7 @@ impl<'a> Connection<'a> {
             self.output.blocked_since().map(|since| since + limits.write_within),
             self.line_began.map(|began| began + limits.line_within),
             is_idle.then(|| self.last_active + limits.idle_within),
-            self.stopping.filter(|_| self.reading == Reading::Open),
+            self.stopping.filter(|_| self.reading == Reading::On),
         ];
         dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + NOT_SOON)
     }
@@ -350,9 +374,10 @@ impl<'a> Connection<'a> {
 
 /// Waits for news of who leads.
 async fn changed(changes: Option<&mut watch::Receiver<Lead>>) {
-    match changes {
-        // The sender lives as long as the service.
-        Some(changes) => drop(changes.changed().await),
-        None => std::future::pending().await,
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
     }
+    std::future::pending().await
 }

@@ -86,3 +86,70 @@ impl Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{AcquireAnswer, Service, Stamped};
+    use kunci_api::native::{At, Op, Subject};
+    use kunci_api::{parse, resource};
+    use kunci_replica::{Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig};
+    use std::time::Duration;
+    use tokio::net::TcpListener;
+    use tokio::time::sleep;
+
+    async fn granted(service: &Service, name: &str) -> (Answer, Option<OpenCall>) {
+        let asked = parse::<kunci_api::AcquireRequest>(br#"{"clientId":"a"}"#).unwrap().read().unwrap();
+        let mut call = service.acquire(resource(name).unwrap(), asked, None).await.unwrap();
+        let Stamped { body, .. } = call.answer(Duration::from_secs(5)).await.unwrap();
+        let AcquireAnswer::Granted(body) = body else { panic!("not granted") };
+        let subject = Some(Subject { op: Op::Acquire, key: Some(resource(name).unwrap()) });
+        (Answer { subject, outcome: body.into(), at: At::default(), tag: None }, Some(call))
+    }
+
+    /// Section 3: a grant is never taken back once its answer was handed out, and abandoned after the waiter grace
+    /// when it was not.
+    #[tokio::test]
+    async fn a_grant_counts_as_handed_out_from_the_moment_its_line_is_in_the_socket() {
+        let data = tempfile::tempdir().unwrap();
+        let peers = PeerDoor::bind(([127, 0, 0, 1], 0).into(), PeerSecurity::Plain).await.unwrap();
+        let config = ReplicaConfig::new(data.path(), Member::default());
+        let replica = Replica::form(config, peers, None).await.unwrap();
+        assert!(replica.serving(Duration::from_secs(5)).await);
+        let service = Service::new(replica.clone());
+        let change = parse(br#"{"replaces":0,"policy":{"waiterGraceMs":200}}"#).unwrap();
+        service.change_policy(&change).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, _) = listener.accept().await.unwrap();
+        socket.writable().await.unwrap();
+
+        let mut output = Output::default();
+        let (answer, call) = granted(&service, "handed-out").await;
+        output.push(&answer, call);
+        output.flush(&socket).unwrap();
+        assert_eq!((output.len(), output.grants.len()), (0, 0));
+        // Nobody reads, so the last line of this many doesn't fit.
+        let (answer, _) = granted(&service, "fills-the-socket").await;
+        while output.blocked_since().is_none() {
+            output.push(&answer, None);
+            output.flush(&socket).unwrap();
+        }
+        let (answer, call) = granted(&service, "kept").await;
+        output.push(&answer, call);
+        output.flush(&socket).unwrap();
+        assert_eq!(output.grants.len(), 1);
+        drop(output);
+
+        for _ in 0..200 {
+            if !service.status(resource("kept").unwrap()).await.unwrap().body.status.held {
+                break;
+            }
+            sleep(Duration::from_millis(25)).await;
+        }
+        let history = service.history(resource("kept").unwrap()).await.unwrap().body.events;
+        assert_eq!(history.last().unwrap().kind, "abandoned");
+        assert!(service.status(resource("handed-out").unwrap()).await.unwrap().body.status.held);
+        replica.stop().await;
+    }
+}
