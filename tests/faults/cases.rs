@@ -2,6 +2,7 @@
 
 mod asking;
 mod disks;
+mod everything;
 mod isolation;
 mod late_writer;
 mod leader_death;

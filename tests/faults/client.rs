@@ -109,8 +109,19 @@ impl Caller {
 
     /// Asks until the log has decided, with the same request id and at the next node each time, for at most `tries`.
     pub(crate) async fn settle(&mut self, op: &Op, tries: u32) -> Option<(Told, Answer)> {
+        let wait_ms = if let Op::Acquire { wait_ms, .. } = op { *wait_ms } else { 0 };
+        self.settle_within(op, tries, self.within + Duration::from_millis(wait_ms)).await
+    }
+
+    /// The same, with so much patience for each node.
+    pub(crate) async fn settle_within(
+        &mut self,
+        op: &Op,
+        tries: u32,
+        within: Duration,
+    ) -> Option<(Told, Answer)> {
         for turn in 0..tries {
-            if let Outcome::Answer(answer) = self.once(op).await
+            if let Outcome::Answer(answer) = self.once_within(op, within).await
                 && let Ok(told) = Told::read(op, &answer)
                 && is_final(&told)
             {

@@ -203,7 +203,7 @@ impl Replica {
             // Not the leader: there is nothing to give away.
             Ok(Ok(_) | Err(ChangeRefused::Undecided(_))) => {}
             Ok(Err(refused)) => {
-                tracing::warn!(%refused, "stopping as the leader: the others will have to elect one")
+                tracing::warn!(%refused, "stopping as the leader: the others will have to elect one");
             }
             Err(_) => tracing::warn!("a hand-over took too long: the others will have to elect a leader"),
         }

@@ -1,20 +1,17 @@
 //! Several replicas: who belongs, who leads, and that both change without losing anything.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    unreachable_pub,
-    reason = "a test that can't go on should fail on the spot"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
+mod cluster_support;
 mod replica_support;
 
+use cluster_support::{Cluster, Node, until, wipe};
 use kunci_core::command::{Acquire, RequestIdFrom};
 use kunci_core::reply::{AcquireReply, Grant};
 use kunci_replica::{CallOutcome, ChangeRefused, Lead, NoLead, Refusal, Replica, ReplicaConfig, Role};
 use kunci_types::{Attempt, Caller, LeaseId, LockDelay, Owner, RequestId, ResourceName, Ttl, Wait};
-use replica_support::nodes::{Cluster, Node, until, wipe};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 fn acquire(number: u64) -> Acquire {
     let owner = Owner::parse("w").unwrap();

@@ -5,8 +5,7 @@ use super::scene::Scene;
 use crate::client::Caller;
 use crate::clock::{now_us, pause, wait_for};
 use crate::history::{Answer, Told};
-use crate::run::Run;
-use crate::world::{DiskFault, World};
+use crate::world::DiskFault;
 use std::time::Duration;
 
 /// A follower whose syncs take 300 ms is no hindrance: the quorum is the other two.
@@ -74,23 +73,11 @@ fn a_leader_whose_disk_hangs_gives_way() {
     assert_eq!(tally.unsettled, 0, "{tally:?}");
 }
 
-/// Three nodes, each with a disk of 192 MiB.
-fn on_small_disks(name: &'static str) -> Scene {
-    let run = Run::begin(name);
-    let mut world = World::prepare(&run, 3);
-    for number in 1..=3 {
-        world.give_disk(number, 192);
-        world.node(number).start();
-    }
-    world.form(3);
-    Scene::of(run, world)
-}
-
 /// C108: below the reserve of 64 MiB new acquires are refused as `storage_low`; renewals, releases and expiries go on;
 /// with room again so do acquires.
 #[test]
 fn a_low_disk_refuses_acquires_and_nothing_else() {
-    let mut scene = on_small_disks("a_low_disk_refuses_acquires_and_nothing_else");
+    let mut scene = Scene::on_small_disks("a_low_disk_refuses_acquires_and_nothing_else");
     let leader = scene.world.leader();
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let ask = Ask { resource: "disk/held", owner: "a", ttl_ms: 5_000, wait_ms: 0 };
@@ -129,7 +116,7 @@ fn a_low_disk_refuses_acquires_and_nothing_else() {
 /// comes back once there is room.
 #[test]
 fn a_full_disk_stops_one_node_and_loses_nothing() {
-    let mut scene = on_small_disks("a_full_disk_stops_one_node_and_loses_nothing");
+    let mut scene = Scene::on_small_disks("a_full_disk_stops_one_node_and_loses_nothing");
     scene.load();
     pause(1_000);
     let leader = scene.world.leader();

@@ -1,10 +1,14 @@
 //! Members that come, go, lose everything or never answer.
 
+use super::asking::{Ask, acquire, client, status};
 use super::scene::Scene;
-use crate::clock::{now_us, pause};
+use crate::client::Caller;
+use crate::clock::{now_us, pause, wait_for};
+use crate::history::History;
 use crate::run::Run;
 use crate::world::World;
 use serde_json::json;
+use std::time::Duration;
 
 /// C131 and C47: a member loses its disk under load. It comes back only under a new id, as a learner that is caught
 /// up before it votes; and from then on the cluster can lose another one.
@@ -38,6 +42,132 @@ fn a_member_that_lost_its_disk_is_replaced_under_load() {
     scene.world.revive(leader);
     let (tally, _) = scene.close();
     assert_eq!(tally.unsettled, 0, "{tally:?}");
+}
+
+/// C47 and C15: the log that a newcomer would need is gone; it is caught up by a snapshot, under load, and then
+/// knows what the others know.
+#[test]
+fn a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone() {
+    let mut scene = Scene::on_small_disks("a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone");
+    scene.load();
+    // More entries than are kept behind a snapshot.
+    pause(6_000);
+    // A disk that is getting low makes snapshots early, which is the only way to them with so little in the log.
+    (1..=3).for_each(|number| scene.world.disk(number).fill_to(60));
+    let (doors, history) = (scene.world.doors(), scene.run.history.clone());
+    let ask = Ask { resource: "c47/r", owner: "a", ttl_ms: 60_000, wait_ms: 0 };
+    // Taken before the nodes notice how low their disks are, or else once there is room.
+    let leader = scene.world.leader();
+    let bulk = scene.world.begin_inside(move || async move {
+        let mine = acquire(&mut client(1, &doors, &history), ask).await;
+        let lease = json!({ "resource": "c47/r", "leaseId": mine.lease });
+        let many = json!({ "leases": vec![lease; 8_000] });
+        for _ in 0..30 {
+            drop(Caller::ask(doors[leader - 1], "POST", "/leases/renew", Some(&many)).await);
+        }
+        mine
+    });
+    let mine = bulk.join().unwrap();
+    let made = wait_for(Duration::from_secs(10), || has_snapshot(&mut scene, leader).then_some(()));
+    assert!(made.is_some(), "node {leader} makes no snapshot:\n{}", scene.world.node(leader).words());
+    (1..=3).for_each(|number| scene.world.disk(number).empty());
+
+    let leader = scene.world.leader();
+    let lost = scene.world.others(leader)[0];
+    let old = scene.world.id_of(lost);
+    scene.world.node(lost).kill();
+    scene.world.node(lost).wipe();
+    scene.world.node(lost).start();
+    scene.world.answers(lost);
+    let peer = scene.world.node(lost).peer();
+    let answer = scene.world.change(leader, "/cluster/replace", &json!({ "nodeId": old, "peer": peer }));
+    scene.world.wait_voter(leader, answer["nodeId"].as_u64().unwrap());
+    assert!(has_snapshot(&mut scene, lost), "the newcomer was caught up without a snapshot");
+
+    // With the leader gone the newcomer's copy is one of the two that count.
+    scene.world.node(leader).kill();
+    let (doors, history) = (scene.world.doors(), scene.run.history.clone());
+    let held =
+        scene.world.inside(move || async move { status(&mut client(2, &doors, &history), "c47/r").await });
+    assert_eq!(held.map(|held| held.token), Some(mine.token));
+    scene.world.revive(leader);
+    let (tally, _) = scene.close();
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
+}
+
+fn has_snapshot(scene: &mut Scene, number: usize) -> bool {
+    let snapshots = scene.world.node(number).data().join("snapshots");
+    std::fs::read_dir(snapshots).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// C86: a cluster is built anew under the same addresses. It is another one, and says so; leases of the old one are
+/// unknown, tokens go on above the floor that its operator stated, and a node with data of the old one isn't taken.
+#[test]
+fn a_cluster_that_is_built_anew_is_another_one() {
+    const FLOOR: u64 = 1_000_000;
+    let mut scene = Scene::quiet("a_cluster_that_is_built_anew_is_another_one", 3);
+    let (doors, history) = (scene.world.doors(), scene.run.history.clone());
+    let ask = Ask { resource: "c86/r", owner: "a", ttl_ms: 60_000, wait_ms: 0 };
+    let mine = {
+        let (doors, history) = (doors.clone(), history.clone());
+        scene.world.inside(move || async move { acquire(&mut client(1, &doors, &history), ask).await })
+    };
+    let (_, before) = scene.world.ask(1, "GET", "/cluster", None).unwrap();
+    for number in 1..=3 {
+        scene.world.node(number).kill();
+        if number != 3 {
+            scene.world.node(number).wipe();
+        }
+        scene.world.node(number).start();
+    }
+    (1..=3).for_each(|number| scene.world.answers(number));
+    let (status, answer) =
+        scene.world.ask(1, "POST", "/cluster/init", Some(json!({ "tokenFloor": FLOOR }))).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    scene.world.wait_ready(1);
+    assert_ne!(answer["clusterId"], before["clusterId"]);
+
+    let peer = scene.world.node(3).peer();
+    let (status, answer) = scene.world.ask(1, "POST", "/cluster/add", Some(json!({ "peer": peer }))).unwrap();
+    assert_eq!((status, &answer["code"]), (409, &json!("other_cluster")), "{answer}");
+    scene.world.add(1, 2);
+
+    let (_, renewed) =
+        scene.world.ask(2, "POST", "/locks/c86%2Fr/renew", Some(json!({ "leaseId": mine.lease }))).unwrap();
+    assert_eq!(
+        (&renewed["code"], &renewed["reason"]),
+        (&json!("not_holder"), &json!("unknown_lease")),
+        "{renewed}"
+    );
+    // A history of its own: the old one's order is another cluster's.
+    let theirs = scene.world.inside(move || async move {
+        acquire(&mut client(2, &doors[..2], &History::default()), Ask { owner: "b", ..ask }).await
+    });
+    assert!(theirs.token > FLOOR && theirs.token > mine.token, "{theirs:?}");
+    scene.close();
+}
+
+/// A member whose disk was emptied is nobody: it doesn't vote under its old name, and the cluster goes on without it.
+#[test]
+fn an_emptied_member_is_nobody_until_it_is_replaced() {
+    let mut scene = Scene::quiet("an_emptied_member_is_nobody_until_it_is_replaced", 3);
+    let leader = scene.world.leader();
+    let emptied = scene.world.others(leader)[0];
+    scene.world.node(emptied).kill();
+    scene.world.node(emptied).wipe();
+    scene.world.node(emptied).start();
+    scene.world.answers(emptied);
+    let (_, seen) = scene.world.ask(emptied, "GET", "/cluster", None).unwrap();
+    assert_eq!(seen["nodes"][0]["role"], "new", "{seen}");
+    assert!(seen["clusterId"].is_null(), "{seen}");
+
+    // The third one alone has no quorum: the emptied one gives it no vote.
+    scene.world.node(leader).kill();
+    pause(3_000);
+    assert_eq!(scene.world.leader_now(), None);
+    scene.world.revive(leader);
+    scene.world.leader();
+    scene.close();
 }
 
 /// C131: a member with a wrong address is refused before it can cost the quorum anything, and locks are served all the

@@ -28,6 +28,18 @@ impl Scene {
         Self { load: None, prober: None, world, run }
     }
 
+    /// Three nodes, each with a disk of 192 MiB.
+    pub(super) fn on_small_disks(name: &'static str) -> Self {
+        let run = Run::begin(name);
+        let mut world = World::prepare(&run, 3);
+        for number in 1..=3 {
+            world.give_disk(number, 192);
+            world.node(number).start();
+        }
+        world.form(3);
+        Self::of(run, world)
+    }
+
     /// A cluster under load.
     pub(super) fn busy(name: &'static str, nodes: usize) -> Self {
         let mut scene = Self::quiet(name, nodes);
@@ -60,6 +72,7 @@ impl Scene {
     pub(super) fn close(&mut self) -> (Tally, Summary) {
         let tally = self.rest();
         println!("{tally:?}");
+        (1..=self.world.count()).for_each(|number| self.world.node(number).must_not_have_ended());
         let summary = checks::expect_clean(&self.run.history.calls(), self.run.seed());
         (tally, summary)
     }

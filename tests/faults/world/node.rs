@@ -119,6 +119,22 @@ impl Node {
         self.is_paused = false;
     }
 
+    /// Fails when it ended by itself.
+    pub(crate) fn must_not_have_ended(&mut self) {
+        let ended = self.process.as_mut().and_then(|process| process.try_wait().unwrap());
+        assert!(ended.is_none(), "node {} ended by itself: {ended:?}\n{}", self.number, self.words());
+    }
+
+    /// Mends whatever was done to it.
+    pub(crate) fn go_on_or_start(&mut self) {
+        self.must_not_have_ended();
+        match (&self.process, self.is_paused) {
+            (None, _) => self.start(),
+            (Some(_), true) => self.go_on(),
+            (Some(_), false) => {}
+        }
+    }
+
     /// Kills it, as a power cut would, and waits for its end.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {

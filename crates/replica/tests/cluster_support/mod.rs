@@ -1,6 +1,6 @@
 //! Several replicas in one process, over loopback, with links that a test can cut.
 
-use super::door;
+use crate::replica_support::{door, log};
 use kunci_replica::transport::{BoxedStream, Links, TcpLinks};
 use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig};
 use std::collections::BTreeSet;
@@ -15,16 +15,16 @@ use tokio::net::TcpListener;
 
 /// Which ways are cut: from the node that listens at the first address to the one at the second.
 #[derive(Clone, Debug, Default)]
-pub struct Cuts(Arc<Mutex<BTreeSet<(String, String)>>>);
+pub(crate) struct Cuts(Arc<Mutex<BTreeSet<(String, String)>>>);
 
 impl Cuts {
-    pub fn cut_both_ways(&self, one: &str, other: &str) {
+    pub(crate) fn cut_both_ways(&self, one: &str, other: &str) {
         let mut cuts = self.0.lock().unwrap();
         cuts.insert((one.to_owned(), other.to_owned()));
         cuts.insert((other.to_owned(), one.to_owned()));
     }
 
-    pub fn heal(&self) {
+    pub(crate) fn heal(&self) {
         self.0.lock().unwrap().clear();
     }
 
@@ -94,23 +94,23 @@ impl AsyncWrite for CutStream {
 }
 
 /// A node of a test's cluster.
-pub struct Node {
-    pub replica: Replica,
-    pub member: Member,
-    pub data: PathBuf,
+pub(crate) struct Node {
+    pub(crate) replica: Replica,
+    pub(crate) member: Member,
+    pub(crate) data: PathBuf,
 }
 
 /// A cluster in one process.
-pub struct Cluster {
-    pub nodes: Vec<Node>,
-    pub cuts: Cuts,
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) cuts: Cuts,
     folder: tempfile::TempDir,
 }
 
 impl Cluster {
     /// `count` voters.
-    pub async fn of(count: usize) -> Self {
-        super::log();
+    pub(crate) async fn of(count: usize) -> Self {
+        log();
         let folder = tempfile::tempdir().unwrap();
         let mut cluster = Self { nodes: Vec::new(), cuts: Cuts::default(), folder };
         let (door, member) = cluster.door(None).await;
@@ -125,7 +125,7 @@ impl Cluster {
     }
 
     /// Takes in one more node and waits until it votes.
-    pub async fn grow(&mut self) {
+    pub(crate) async fn grow(&mut self) {
         let new = self.new_node(0).await;
         let peer = new.member.peer.clone();
         let (added, node) =
@@ -135,14 +135,14 @@ impl Cluster {
     }
 
     /// A node of no cluster that waits for its invitation.
-    pub async fn new_node(&self, priority: u8) -> NewNode {
+    pub(crate) async fn new_node(&self, priority: u8) -> NewNode {
         let (door, member) = self.door(None).await;
         let data = self.folder.path().join(format!("data-{}", member.peer.replace(':', "-")));
         NewNode { door, member: Member { priority, ..member }, data }
     }
 
     /// Starts a stopped node again, at the same address or another.
-    pub async fn start_again(&self, node: &Node, at: &str) -> Node {
+    pub(crate) async fn start_again(&self, node: &Node, at: &str) -> Node {
         for _ in 0..100 {
             let (door, member) = self.door(Some(at)).await;
             let config = ReplicaConfig::new(&node.data, member.clone());
@@ -155,7 +155,7 @@ impl Cluster {
         panic!("the folder of a stopped replica can't be opened after 5 s");
     }
 
-    pub async fn until_voter(&self, node_id: u64) {
+    pub(crate) async fn until_voter(&self, node_id: u64) {
         until("the learner becomes a voter", || {
             let status = self.leader().replica.status();
             status
@@ -167,21 +167,17 @@ impl Cluster {
     }
 
     /// Who leads, once somebody does.
-    pub async fn led(&self) -> &Node {
+    pub(crate) async fn led(&self) -> &Node {
         until("somebody leads", || self.nodes.iter().any(|node| node.replica.lead() == Lead::Here)).await;
         self.leader()
     }
 
-    pub fn leader(&self) -> &Node {
+    pub(crate) fn leader(&self) -> &Node {
         self.nodes.iter().find(|node| node.replica.lead() == Lead::Here).unwrap()
     }
 
-    pub fn node(&self, node_id: u64) -> &Node {
+    pub(crate) fn node(&self, node_id: u64) -> &Node {
         self.nodes.iter().find(|node| node.replica.node_id() == node_id).unwrap()
-    }
-
-    pub fn follower(&self) -> &Node {
-        self.nodes.iter().find(|node| node.replica.lead() != Lead::Here).unwrap()
     }
 
     fn folder(&self, number: usize) -> PathBuf {
@@ -214,15 +210,15 @@ impl Cluster {
 }
 
 /// A node of no cluster.
-pub struct NewNode {
-    pub door: PeerDoor,
-    pub member: Member,
-    pub data: PathBuf,
+pub(crate) struct NewNode {
+    pub(crate) door: PeerDoor,
+    pub(crate) member: Member,
+    pub(crate) data: PathBuf,
 }
 
 impl NewNode {
     /// Waits for the invitation and joins.
-    pub async fn join(self) -> Node {
+    pub(crate) async fn join(self) -> Node {
         let Self { mut door, member, data } = self;
         let invited = door.invitation(&member).await;
         let replica = Replica::join(ReplicaConfig::new(&data, member.clone()), door, invited).await.unwrap();
@@ -230,7 +226,7 @@ impl NewNode {
     }
 }
 
-pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..600 {
         if is_so() {
             return;
@@ -240,6 +236,6 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("15 s passed, and still not: {what}");
 }
 
-pub fn wipe(data: &Path) {
+pub(crate) fn wipe(data: &Path) {
     std::fs::remove_dir_all(data).unwrap();
 }
