@@ -5,10 +5,10 @@
 
 use crate::client::Core;
 use crate::clock::Moment;
-use crate::error::{Certainty, Error, Patience};
+use crate::decide;
+use crate::error::{Certainty, Error};
 use crate::held::HeldLock;
 use crate::keeper::{Lease, Order, Orders, Request};
-use crate::links::{Round, Try};
 use crate::random;
 use crate::renew;
 use crate::renewer::{Granted, Renewal};
@@ -21,11 +21,6 @@ use kunci_types::{FencingToken, LockDelay, Owner, ResourceName, Ttl};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Over the wait itself, the answer may take this long.
-const ANSWER_SLACK: Duration = Duration::from_secs(5);
-/// The answer to a try-once may take this long: a server refuses one that sat in it for 2 s.
-const TRY_WITHIN: Duration = Duration::from_secs(3);
-
 /// What to do when the resource isn't free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -35,6 +30,15 @@ pub(crate) enum Wait {
     UpTo(Duration),
     /// Queue for as long as it takes.
     NoLimit,
+}
+
+impl Wait {
+    /// What is left of it after `waited`; `None` when it is over.
+    pub(crate) fn after(self, waited: Duration) -> Option<Self> {
+        let Self::UpTo(all) = self else { return Some(self) };
+        let left = all.saturating_sub(waited);
+        (left >= Duration::from_millis(1)).then_some(Self::UpTo(left))
+    }
 }
 
 /// What is asked for.
@@ -78,9 +82,9 @@ impl Drop for Open<'_> {
 /// Acquires a lock, or says why not. Dropped: the request is cancelled, and a grant that came first released.
 pub(crate) async fn acquire(core: &Core, wanted: &Wanted) -> Result<HeldLock, Error> {
     let began_at = core.clock.now();
+    let mut asked_at = began_at;
     loop {
-        let asked_at = core.clock.now();
-        let wait = wait_now(wanted.wait, asked_at.since(began_at)).ok_or_else(Error::timed_out)?;
+        let wait = wanted.wait.after(asked_at.since(began_at)).ok_or_else(Error::timed_out)?;
         let request = Request {
             resource: wanted.resource.clone(),
             owner: wanted.owner.clone(),
@@ -110,18 +114,7 @@ pub(crate) async fn acquire(core: &Core, wanted: &Wanted) -> Result<HeldLock, Er
         if core.clock.now().since(asked_at) < PAUSE {
             sleep(PAUSE).await;
         }
-    }
-}
-
-/// How long the next request may wait; `None` when the whole wait is over.
-fn wait_now(wait: Wait, waited: Duration) -> Option<Wait> {
-    match wait {
-        Wait::UpTo(all) if waited.is_zero() => Some(Wait::UpTo(all)),
-        Wait::UpTo(all) => {
-            let left = all.saturating_sub(waited);
-            (left >= Duration::from_millis(1)).then_some(Wait::UpTo(left))
-        }
-        Wait::Try | Wait::NoLimit => Some(wait),
+        asked_at = core.clock.now();
     }
 }
 
@@ -139,32 +132,8 @@ fn may_begin_anew(wait: Wait, refused: &Error) -> bool {
 
 /// Repeats one request id until a server has decided it.
 async fn decide(core: &Core, wanted: &Wanted, request: &Request, wait: Wait) -> Result<Decision, Error> {
-    let ask = ask(wanted, request, wait);
-    let within = match wait {
-        Wait::Try => Some(TRY_WITHIN),
-        Wait::UpTo(wait) => Some(wait.saturating_add(ANSWER_SLACK)),
-        // The connection notices by itself when the server is gone.
-        Wait::NoLimit => None,
-    };
-    let mut patience = Patience::new(core.patience);
-    let mut round = Round::default();
-    loop {
-        if core.closed.is_cancelled() {
-            return Err(patience.closed());
-        }
-        let tried_at = core.clock.now();
-        let tried = core.links.attempt(&ask, within, &mut round).await;
-        patience.waited(core.clock.now().since(tried_at));
-        match tried {
-            Try::Told { outcome, sent_at } => return decision(outcome, sent_at),
-            Try::Failed(error) => patience.no_answer(&error),
-            Try::NoneLeft => return Err(patience.unreachable()),
-            Try::Passing(passing) => {
-                round = Round::default();
-                sleep(patience.passing(passing, core.clock.now())?).await;
-            }
-        }
-    }
+    let (outcome, sent_at) = decide::decided(core, &ask(wanted, request, wait)).await?;
+    decision(outcome, sent_at)
 }
 
 fn ask(wanted: &Wanted, request: &Request, wait: Wait) -> native::Request {

@@ -4,6 +4,7 @@
 
 use crate::clock::{BootClock, Clock};
 use crate::connector::{Connector, TcpConnector};
+use crate::decide;
 use crate::error::{Certainty, Error, ErrorKind, Retry};
 use crate::keeper::{self, Order, Orders};
 use crate::links::Links;
@@ -11,6 +12,7 @@ use crate::lock::LockRequest;
 use crate::renewer::Key;
 use crate::several::LocksRequest;
 use crate::status::{self, Status};
+use kunci_api::native::{Outcome, Request};
 use kunci_types::Owner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,6 +96,18 @@ impl Client {
     /// When no server answers within 5 s.
     pub async fn status(&self, resource: impl AsRef<str>) -> Result<Status, Error> {
         status::read(&self.core.links, resource.as_ref()).await
+    }
+
+    /// Sends one request of the native protocol and repeats it until a server has decided it: for tools that show
+    /// answers as they are. What is granted this way isn't renewed, and nothing is taken back when this is dropped.
+    ///
+    /// Name a request id in an acquire, or a retry may be granted a second time.
+    ///
+    /// # Errors
+    /// When no server can be reached, or none decides while the client's patience lasts. A refusal that decides is an
+    /// outcome.
+    pub async fn ask(&self, request: &Request) -> Result<Outcome, Error> {
+        decide::decided(&self.core, request).await.map(|(outcome, _)| outcome)
     }
 
     /// The id of the cluster that was connected last. It changes when another cluster answers under the same addresses.

@@ -233,10 +233,12 @@ impl Patience {
         self.last_failure = Some(error.to_string());
     }
 
-    /// The request was taken and waited for this long: what failed before that doesn't count any more.
+    /// A try took this long. Then it may have been queued, whatever came of it, and what failed before doesn't count any
+    /// more.
     pub(crate) fn waited(&mut self, open_for: Duration) {
         if open_for > wire::PAUSE * 5 {
             self.failing_since = None;
+            self.certainty = Certainty::Unknown;
         }
     }
 

@@ -77,6 +77,7 @@ struct Kept {
 }
 
 /// Something that has come to its end.
+#[derive(Clone, Copy)]
 enum Done {
     Renewal(Key, Renewal),
     Other,

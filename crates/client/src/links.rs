@@ -54,6 +54,7 @@ pub(crate) struct Round {
 
 /// How one try went.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 pub(crate) enum Try {
     /// A decision, to what was sent at that instant.
     Told { outcome: Outcome, sent_at: Moment },

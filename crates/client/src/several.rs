@@ -59,8 +59,9 @@ impl LocksRequest {
         let began_at = self.core.clock.now();
         let mut held = HeldLocks { locks: Vec::with_capacity(wanted.len()) };
         for wanted in wanted {
-            let waited = self.core.clock.now().since(began_at);
-            let wait = wait.or_else(|| left(wanted.wait, waited)).ok_or_else(Error::timed_out);
+            let is_first = held.locks.is_empty();
+            let waited = if is_first { Duration::ZERO } else { self.core.clock.now().since(began_at) };
+            let wait = wait.or_else(|| wanted.wait.after(waited)).ok_or_else(Error::timed_out);
             let wanted = match wait {
                 Ok(wait) => Wanted { wait, ..wanted },
                 Err(error) => return Err(held.fail(error).await),
@@ -76,13 +77,6 @@ impl LocksRequest {
         }
         Ok(held)
     }
-}
-
-/// What is left of the wait for all; `None` when it is over.
-fn left(wait: Wait, waited: Duration) -> Option<Wait> {
-    let Wait::UpTo(all) = wait else { return Some(wait) };
-    let left = all.saturating_sub(waited);
-    (left >= Duration::from_millis(1)).then_some(Wait::UpTo(left))
 }
 
 /// Several locks that are held, in the order of their names. Dropped, they are released in the background, the last

@@ -113,7 +113,8 @@ async fn beyond_its_requests_in_flight_a_connection_isnt_read() {
 /// Case C119: a client that never reads its answers is cut off, and nobody else is held up by it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_never_reads_is_cut_off() {
-    let node = Node::start_with(short()).await;
+    let limits = NativeLimits { write_within: Duration::from_millis(500), ..NativeLimits::default() };
+    let node = Node::start_with(limits).await;
     let mut holder = node.connect().await;
     let renew = format!("N k {}", field(&holder.ask("A k 30 try").await, "lease"));
     let mut deaf = node.connect().await;

@@ -17,7 +17,7 @@ pub(super) async fn serve(fake: Fake, node: String, stream: DuplexStream) {
         tokio::select! {
             line = lines.next_line() => {
                 let Ok(Some(line)) = line else { return };
-                let line = Line::parse(line.as_bytes()).expect("the client's lines keep to the grammar");
+                let line = Line::parse(line.as_bytes()).unwrap();
                 if !request(&fake, &node, line, &answers) { return }
             }
             Some(answer) = to_write.recv() => {

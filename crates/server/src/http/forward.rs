@@ -155,7 +155,7 @@ impl Asked {
             answered = self.door.link.call(node_id, self.call(), connect, end) => answered,
             // A leader that is mute may still have a link. What only reads needn't wait for that to break.
             _ = changes.wait_for(elsewhere), if is_read => return Tried::InVain(self.unreached()),
-            () = self.door.stop.cancelled(), if waits => {
+            () = self.door.waits_end(), if waits => {
                 return Tried::Over(self.unknown(
                     "this node is stopping: ask again with the same request id, also at another node",
                 ));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SetOnce, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// How many may wait for the cluster that one of them asked for.
@@ -23,6 +23,8 @@ const FORMING_MAX: usize = 16;
 /// A kept connection may be closed while its next request is on its way. Whoever asks more often than this is told to
 /// go elsewhere by an answer before that.
 const HEARD_WITHIN: Duration = Duration::from_millis(200);
+/// How long after a stop a call may still get its answer before it counts as one that waits.
+const LAST_ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 
 /// What every connection has at hand. A clone is another handle to the same.
 #[derive(Clone)]
@@ -89,6 +91,13 @@ impl Front {
         self.drain();
         sleep_until(*self.draining.wait().await + HEARD_WITHIN).await;
         self.stop.cancel();
+    }
+
+    /// Waits until calls that wait are to end, since the node stops: a moment after the stop, for what is as good as
+    /// answered by then, such as a try.
+    pub(super) async fn waits_end(&self) {
+        self.stop.cancelled().await;
+        sleep(LAST_ANSWERS_WITHIN).await;
     }
 
     /// Whether this node stops, or is about to.

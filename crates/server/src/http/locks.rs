@@ -54,7 +54,7 @@ pub(super) async fn acquire(
         // Nobody waits for the answer any more: the call is dropped, which detaches its waiter.
         () = gone.0.cancelled() => return Err(call.ended_early().into()),
         answered = call.answer(door.limits.hold) => answered?,
-        () = door.stop.cancelled() => return Err(call.ended_early().into()),
+        () = door.waits_end() => return Err(call.ended_early().into()),
     };
     let Stamped { body, position } = answered;
     match body {

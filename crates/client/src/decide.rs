@@ -1,0 +1,55 @@
+//! One request, repeated until a server has decided it.
+//!
+//! Owns: for how long, and what is known when nobody did. Never: repeats what isn't safe to repeat: each request names
+//! a request id or a lease, so that it applies once.
+
+use crate::client::Core;
+use crate::clock::Moment;
+use crate::error::{Error, Patience};
+use crate::links::{Round, Try};
+use kunci_api::native::{Outcome, Request, WaitFor};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long an answer may take that nothing has to be waited for: a server refuses a try-once that sat in it for 2 s.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// Over the wait itself, the answer may take this long.
+const WAITED_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// Returns the decision, and when what it answers was sent.
+pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, Moment), Error> {
+    let within = answer_within(request);
+    let mut patience = Patience::new(core.patience);
+    let mut round = Round::default();
+    loop {
+        if core.closed.is_cancelled() {
+            return Err(patience.closed());
+        }
+        let tried_at = core.clock.now();
+        let tried = core.links.attempt(request, within, &mut round).await;
+        match tried {
+            Try::Told { outcome, sent_at } => return Ok((outcome, sent_at)),
+            Try::NoneLeft => return Err(patience.unreachable()),
+            Try::Failed(error) => {
+                patience.waited(core.clock.now().since(tried_at));
+                patience.no_answer(&error);
+            }
+            Try::Passing(passing) => {
+                let now = core.clock.now();
+                patience.waited(now.since(tried_at));
+                round = Round::default();
+                sleep(patience.passing(passing, now)?).await;
+            }
+        }
+    }
+}
+
+fn answer_within(request: &Request) -> Option<Duration> {
+    let Request::Acquire(acquire) = request else { return Some(ANSWER_WITHIN) };
+    match acquire.wait {
+        WaitFor::Once => Some(ANSWER_WITHIN),
+        WaitFor::UpToMs(ms) => Some(Duration::from_millis(ms).saturating_add(WAITED_ANSWER_WITHIN)),
+        // The connection notices by itself when the server is gone.
+        WaitFor::AsLongAsAllowed => None,
+    }
+}
