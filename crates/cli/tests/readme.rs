@@ -1,70 +1,17 @@
 //! Every command in README.md runs, and says what README.md shows.
 //!
-//! Owns: what a `console` block means. `$ ` begins a command, what follows until the next one is its output, and
-//! `…` stands for anything; output that isn't shown isn't compared. Never: a command of its own.
+//! Owns: the node and the cluster that README.md starts. Never: a command of its own.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
+mod console;
+
+use console::{Step, blocks, is_as_shown, steps};
 use std::fmt::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-/// A command of README.md.
-#[derive(Debug, PartialEq, Eq)]
-struct Step<'a> {
-    line: usize,
-    command: &'a str,
-    shown: Vec<&'a str>,
-}
-
-/// The fenced blocks in this language: the line of each and its text.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<(usize, &'a str)> {
-    let mut blocks = Vec::new();
-    let opening = format!("```{language}\n");
-    for (at, _) in page.match_indices(&opening) {
-        let begin = at + opening.len();
-        let end = page[begin..].find("\n```").map_or(page.len(), |end| begin + end);
-        blocks.push((page[..begin].lines().count() + 1, &page[begin..end]));
-    }
-    blocks
-}
-
-/// The commands of the `console` blocks, in order.
-fn steps(page: &str) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = Vec::new();
-    for (first, block) in blocks(page, "console") {
-        for (index, text) in block.lines().enumerate() {
-            if let Some(command) = text.strip_prefix("$ ") {
-                steps.push(Step { line: first + index, command, shown: Vec::new() });
-            } else if let Some(step) = steps.last_mut() {
-                step.shown.push(text);
-            }
-        }
-    }
-    steps
-}
-
-/// Whether `found` is what is shown, where `…` is anything; how wide a gap between columns is doesn't count.
-fn is_as_shown(shown: &str, found: &str) -> bool {
-    let (shown, found) = (narrow(shown), narrow(found));
-    let mut parts = shown.split('…');
-    let Some(mut rest) = parts.next().and_then(|first| found.strip_prefix(first)) else { return false };
-    let mut last = "";
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-        last = part;
-    }
-    // Whatever comes after the last `…` has to reach to the end.
-    rest.is_empty() || (shown.contains('…') && found.ends_with(last))
-}
-
-fn narrow(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    lines.collect::<Vec<_>>().join("\n")
-}
 
 /// What README.md starts, and leaves running; it ends with the test.
 struct Node(Child);
@@ -210,14 +157,4 @@ fn the_commands_that_set_everything_up_are_the_two_that_are_tested_elsewhere() {
     let [(_, set_up)] = &blocks(page, "sh")[..] else { panic!("expected one `sh` block") };
 
     assert_eq!(set_up.lines().collect::<Vec<_>>(), ["bash examples/twenty-writers.sh", "cargo xtask test"]);
-}
-
-#[test]
-fn an_ellipsis_stands_for_anything_and_nothing_else_does() {
-    assert!(is_as_shown("token …", "token 7"));
-    assert!(is_as_shown("a…b…c", "a1b2b3c"));
-    assert!(is_as_shown("…", ""));
-    assert!(!is_as_shown("token …", "no token 7"));
-    assert!(!is_as_shown("a…b", "a1bc"));
-    assert!(!is_as_shown("same", "same and more"));
 }

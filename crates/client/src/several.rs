@@ -135,6 +135,16 @@ impl HeldLocks {
     }
 }
 
+/// Each lock on its own from here on.
+impl IntoIterator for HeldLocks {
+    type Item = HeldLock;
+    type IntoIter = std::vec::IntoIter<HeldLock>;
+
+    fn into_iter(mut self) -> Self::IntoIter {
+        std::mem::take(&mut self.locks).into_iter()
+    }
+}
+
 impl Drop for HeldLocks {
     fn drop(&mut self) {
         while let Some(lock) = self.locks.pop() {

@@ -71,7 +71,11 @@ impl Known {
     }
 }
 
-async fn client<'a>(clients: &'a mut HashMap<String, Client>, nodes: &[Node; 3], name: &str) -> &'a mut Client {
+async fn client<'a>(
+    clients: &'a mut HashMap<String, Client>,
+    nodes: &[Node; 3],
+    name: &str,
+) -> &'a mut Client {
     if !clients.contains_key(name) {
         let [leader, follower, _] = nodes;
         let node = if name == "follower" { follower } else { leader };

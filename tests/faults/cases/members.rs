@@ -2,7 +2,6 @@
 
 use super::asking::{Ask, acquire, client, status};
 use super::scene::Scene;
-use crate::client::Caller;
 use crate::clock::{now_us, pause, wait_for};
 use crate::history::History;
 use crate::run::Run;
@@ -52,22 +51,20 @@ fn a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone() {
     scene.load();
     // More entries than are kept behind a snapshot.
     pause(6_000);
-    // A disk that is getting low makes snapshots early, which is the only way to them with so little in the log.
-    (1..=3).for_each(|number| scene.world.disk(number).fill_to(60));
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
-    let ask = Ask { resource: "c47/r", owner: "a", ttl_ms: 60_000, wait_ms: 0 };
-    // Taken before the nodes notice how low their disks are, or else once there is room.
-    let leader = scene.world.leader();
-    let bulk = scene.world.begin_inside(move || async move {
-        let mine = acquire(&mut client(1, &doors, &history), ask).await;
-        let lease = json!({ "resource": "c47/r", "leaseId": mine.lease });
-        let many = json!({ "leases": vec![lease; 8_000] });
-        for _ in 0..30 {
-            drop(Caller::ask(doors[leader - 1], "POST", "/leases/renew", Some(&many)).await);
-        }
-        mine
+    let mine = scene.world.inside(move || async move {
+        let ask = Ask { resource: "c47/r", owner: "a", ttl_ms: 60_000, wait_ms: 0 };
+        acquire(&mut client(1, &doors, &history), ask).await
     });
-    let mine = bulk.join().unwrap();
+    // A disk that is getting low makes snapshots early, which is the only way to them with so little in the log; and
+    // renewals, which go on, are what fills the log quickly.
+    (1..=3).for_each(|number| scene.world.disk(number).fill_to(60));
+    let leader = scene.world.leader();
+    let lease = json!({ "resource": "c47/r", "leaseId": mine.lease });
+    let many = json!({ "leases": vec![lease; 8_000] });
+    for _ in 0..30 {
+        scene.world.ask(leader, "POST", "/leases/renew", Some(many.clone()));
+    }
     let made = wait_for(Duration::from_secs(10), || has_snapshot(&mut scene, leader).then_some(()));
     assert!(made.is_some(), "node {leader} makes no snapshot:\n{}", scene.world.node(leader).words());
     (1..=3).for_each(|number| scene.world.disk(number).empty());

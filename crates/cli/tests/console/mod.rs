@@ -15,13 +15,6 @@ pub(crate) struct Step<'a> {
     pub(crate) shown: Vec<&'a str>,
 }
 
-impl Step<'_> {
-    /// Whether this output is what the page shows.
-    pub(crate) fn is_as_shown(&self, found: &str) -> bool {
-        self.shown.is_empty() || is_as_shown(&self.shown.join("\n"), found)
-    }
-}
-
 /// The fenced blocks in this language: the line of each and its text.
 pub(crate) fn blocks<'a>(page: &'a str, language: &str) -> Vec<(usize, &'a str)> {
     let mut blocks = Vec::new();
@@ -55,7 +48,7 @@ fn prompt(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether `found` is what is shown, where `…` is anything; how wide a gap between columns is doesn't count.
-fn is_as_shown(shown: &str, found: &str) -> bool {
+pub(crate) fn is_as_shown(shown: &str, found: &str) -> bool {
     let (shown, found) = (narrow(shown), narrow(found));
     let mut parts = shown.split('…');
     let Some(mut rest) = parts.next().and_then(|first| found.strip_prefix(first)) else { return false };

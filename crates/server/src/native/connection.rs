@@ -223,9 +223,7 @@ impl<'a> Connection<'a> {
                     });
                     return;
                 }
-                Way::Elsewhere(outcome, position) => {
-                    return self.answer(subject, tag, End::at((outcome, position)));
-                }
+                Way::Elsewhere(answer) => return self.answer(subject, tag, End::at(*answer)),
             }
         }
         self.changes = None;
@@ -379,5 +377,5 @@ async fn changed(changes: Option<&mut watch::Receiver<Lead>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

@@ -72,15 +72,15 @@ impl<T> Order<T> {
         let Place { subject, turn } = place;
         let due = match turn {
             Turn::AtOnce(tag) => vec![Due { subject, tag: Some(tag), end }],
-            Turn::InLane(number) => self.end_in_lane(subject, number, end),
+            Turn::InLane(number) => self.end_in_lane(&subject, number, end),
         };
         self.count -= due.len();
         due
     }
 
-    fn end_in_lane(&mut self, subject: Subject, number: u64, end: T) -> Vec<Due<T>> {
+    fn end_in_lane(&mut self, subject: &Subject, number: u64, end: T) -> Vec<Due<T>> {
         // A lane is there for as long as somebody stands in it.
-        let Some(lane) = self.lanes.get_mut(&subject) else { return Vec::new() };
+        let Some(lane) = self.lanes.get_mut(subject) else { return Vec::new() };
         let behind = usize::try_from(number - lane.first).unwrap_or(usize::MAX);
         if let Some(mine) = lane.ends.get_mut(behind) {
             *mine = Some(end);
@@ -92,7 +92,7 @@ impl<T> Order<T> {
             due.push(Due { subject: subject.clone(), tag: None, end });
         }
         if lane.ends.is_empty() {
-            self.lanes.remove(&subject);
+            self.lanes.remove(subject);
         }
         due
     }

@@ -19,7 +19,7 @@ pub(super) enum Way {
     /// Nobody does right now; until then it is worth waiting for somebody to lead.
     Later(Instant),
     /// This is its answer.
-    Elsewhere(Outcome, Position),
+    Elsewhere(Box<(Outcome, Position)>),
 }
 
 /// Finds out where a request goes; `waited` says until when it was put off before.
@@ -27,8 +27,7 @@ pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>)
     match service.lead() {
         Lead::Here => Way::Here,
         Lead::At { native, .. } => {
-            let (outcome, position) = moved(service, request.subject().op, request_id(request), native);
-            Way::Elsewhere(outcome, position)
+            Way::Elsewhere(Box::new(moved(service, request.subject().op, request_id(request), native)))
         }
         Lead::Nobody { why, since } => {
             // A leader that comes and goes doesn't make it longer.
@@ -38,7 +37,7 @@ pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>)
             }
             let problem = Problem { request_id: request_id(request), ..Service::without_leader(why) };
             let Refused { problem, position } = *service.refuse(problem);
-            Way::Elsewhere(Outcome::refused(Some(request.subject().op), problem), position)
+            Way::Elsewhere(Box::new((Outcome::refused(Some(request.subject().op), problem), position)))
         }
     }
 }

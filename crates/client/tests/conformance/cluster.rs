@@ -1,0 +1,154 @@
+//! Three real nodes in this process, each behind a proxy.
+
+use crate::proxy::{self, Weather};
+use kunci_client::{Client, Status};
+use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig, Role};
+use kunci_server::native::{NativeDoor, NativeLimits};
+use kunci_server::service::Service;
+use kunci_types::{FencingToken, Reason, ResourceName};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+struct Node {
+    replica: Replica,
+    service: Service,
+    native: String,
+    peer: String,
+    _data: TempDir,
+}
+
+/// A node whose doors are open, and that belongs to no cluster yet.
+struct Opening {
+    door: NativeDoor,
+    me: Member,
+    peers: PeerDoor,
+    data: TempDir,
+}
+
+pub(crate) struct Cluster {
+    nodes: Vec<Node>,
+    weather: Weather,
+    /// One that no bad weather reaches.
+    observer: Client,
+}
+
+impl Opening {
+    async fn new(weather: &Weather) -> Self {
+        let (inner, outer) = (listener().await, listener().await);
+        let (inside, native) = (inner.local_addr().unwrap(), outer.local_addr().unwrap().to_string());
+        let peers = PeerDoor::bind(([127, 0, 0, 1], 0).into(), PeerSecurity::Plain).await.unwrap();
+        let peer = peers.local_address().unwrap().to_string();
+        let me = Member { native, peer, ..Member::default() };
+        let door = NativeDoor::new(NativeLimits::default(), me.clone());
+        tokio::spawn(door.clone().serve(inner, CancellationToken::new()));
+        tokio::spawn(proxy::run(outer, inside, weather.clone()));
+        Self { door, me, peers, data: tempfile::tempdir().unwrap() }
+    }
+
+    fn config(&self) -> ReplicaConfig {
+        ReplicaConfig::new(self.data.path(), self.me.clone())
+    }
+
+    fn enter(door: &NativeDoor, me: Member, data: TempDir, replica: Replica) -> Node {
+        let service = Service::new(replica.clone());
+        door.enter(service.clone());
+        Node { replica, service, native: me.native, peer: me.peer, _data: data }
+    }
+}
+
+async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// Waits until something is so, for at most 20 s.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), waiting).await.unwrap_or_else(|_| panic!("not so in 20 s: {what}"));
+}
+
+impl Cluster {
+    pub(crate) async fn start() -> Self {
+        let weather = Weather::fine();
+        let opening = Opening::new(&weather).await;
+        let config = opening.config();
+        let Opening { door, me, peers, data } = opening;
+        let replica = Replica::form(config, peers, None).await.unwrap();
+        assert!(replica.serving(Duration::from_secs(10)).await);
+        let mut nodes = vec![Opening::enter(&door, me, data, replica)];
+        for _ in 0..2 {
+            let mut opening = Opening::new(&weather).await;
+            let founder = nodes[0].replica.clone();
+            let peer = opening.me.peer.clone();
+            let invitation = async { opening.peers.invitation(&opening.me).await };
+            let (added, invited) = tokio::join!(founder.add_member(&peer), invitation);
+            added.unwrap();
+            let config = opening.config();
+            let Opening { door, me, peers, data } = opening;
+            let replica = Replica::join(config, peers, invited).await.unwrap();
+            let id = replica.node_id();
+            nodes.push(Opening::enter(&door, me, data, replica));
+            until("the new node is a voter", async || {
+                let members = founder.status().members;
+                members.iter().any(|member| member.node_id == id && member.role == Role::Follower)
+            })
+            .await;
+        }
+        let observer = Client::builder().owner("observer");
+        let observer = observer.connect(nodes.iter().map(|node| node.native.clone())).await.unwrap();
+        Self { nodes, weather, observer }
+    }
+
+    /// A new client, by the name of its letter.
+    pub(crate) async fn client(&self, letter: &str) -> Client {
+        let addresses = self.nodes.iter().map(|node| node.native.clone());
+        Client::builder().owner(letter).connect(addresses).await.unwrap()
+    }
+
+    pub(crate) fn silent(&self) {
+        self.weather.silent();
+    }
+
+    pub(crate) fn back(&self) {
+        self.weather.back();
+    }
+
+    pub(crate) fn cut(&self) {
+        self.weather.cut();
+    }
+
+    fn leader(&self) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.replica.lead() == Lead::Here)
+    }
+
+    /// Another node leads afterwards.
+    pub(crate) async fn lead_moves(&self) {
+        until("somebody leads", async || self.leader().is_some()).await;
+        let before = self.leader().unwrap();
+        before.replica.transfer_lead(None).await.unwrap();
+        let is_another = |node: &Node| node.peer != before.peer;
+        until("another node leads", async || self.leader().is_some_and(is_another)).await;
+    }
+
+    pub(crate) async fn status(&self, resource: &str) -> Status {
+        self.observer.status(resource).await.unwrap()
+    }
+
+    pub(crate) async fn force_release(&self, resource: &str) {
+        let Status::Held { token, .. } = self.status(resource).await else { panic!("{resource} isn't held") };
+        self.end(resource, token).await;
+    }
+
+    async fn end(&self, resource: &str, token: FencingToken) {
+        let reason = Reason::parse("the script says so").unwrap();
+        let forced = kunci_api::Forced { token, reason };
+        let service = &self.leader().unwrap().service;
+        service.force_release(ResourceName::parse(resource).unwrap(), forced).await.unwrap();
+    }
+}
