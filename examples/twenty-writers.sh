@@ -63,7 +63,7 @@ give_up() {
 
 # Starts the node and waits until it serves. Fails when the node ends or takes more than twenty seconds.
 start_node() {
-    kunci server --data "$folder/data" --http "127.0.0.1:$port" --peer 127.0.0.1:0 2>>"$folder/node.log" &
+    kunci server --data "$folder/data" --http "127.0.0.1:$port" --native 127.0.0.1:0 --peer 127.0.0.1:0 2>>"$folder/node.log" &
     node=$!
     local try
     for ((try = 0; try < 200; try++)); do

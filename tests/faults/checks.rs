@@ -19,8 +19,10 @@ mod s7_lease_time;
 mod s8_reads;
 #[cfg(test)]
 mod script;
+mod tampered;
 mod timing;
 
+pub(crate) use tampered::expect_lies_caught;
 pub(crate) use timing::hand_overs;
 
 use crate::history::Call;

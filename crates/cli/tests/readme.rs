@@ -91,7 +91,7 @@ fn start_node(folder: &Path, port: u16, command: &str) -> Node {
     let log = std::fs::File::create(folder.join("node.log")).unwrap();
     let mut shell = in_folder("bash", folder, port);
     shell.args(["-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
-    shell.env("KUNCI_PEER", "127.0.0.1:0");
+    shell.env("KUNCI_PEER", "127.0.0.1:0").env("KUNCI_NATIVE", "127.0.0.1:0");
     let node = Node(shell.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     for _ in 0..200 {
         let ready = Command::new("curl")

@@ -22,7 +22,7 @@ impl Node {
         command.arg("server").args(arguments).current_dir(folder).stdin(Stdio::null());
         // Whatever the person who runs the tests has set isn't this node's business; and other tests run meanwhile.
         command.env_remove("KUNCI_CONFIG").env_remove("KUNCI_HTTP").env_remove("KUNCI_DATA");
-        command.env("KUNCI_PEER", "127.0.0.1:0");
+        command.env("KUNCI_PEER", "127.0.0.1:0").env("KUNCI_NATIVE", "127.0.0.1:0");
         let process = command.stdout(words.try_clone().unwrap()).stderr(words).spawn().unwrap();
         Self { process, log }
     }

@@ -81,6 +81,14 @@ impl Drop for Open<'_> {
 
 /// Acquires a lock, or says why not. Dropped: the request is cancelled, and a grant that came first released.
 pub(crate) async fn acquire(core: &Core, wanted: &Wanted) -> Result<HeldLock, Error> {
+    let _under_way = core.acquiring.token();
+    // What is dropped here is cancelled, as if the caller had dropped it.
+    let acquired = core.closed.run_until_cancelled(repeat(core, wanted)).await;
+    acquired.unwrap_or_else(|| Err(Error::closed(Certainty::Unknown)))
+}
+
+/// Asks under one request id after another, until there is a lock or nothing to wait for any more.
+async fn repeat(core: &Core, wanted: &Wanted) -> Result<HeldLock, Error> {
     let began_at = core.clock.now();
     let mut asked_at = began_at;
     loop {
@@ -88,7 +96,7 @@ pub(crate) async fn acquire(core: &Core, wanted: &Wanted) -> Result<HeldLock, Er
         let request = Request {
             resource: wanted.resource.clone(),
             owner: wanted.owner.clone(),
-            request_id: random::request_id()?,
+            request_id: random::request_id(&*core.randomness)?,
         };
         let open = Open { orders: &core.orders, request: Some(request.clone()) };
         let refused = match decide(core, wanted, &request, wait).await {
@@ -190,7 +198,7 @@ async fn hand_out(
             Err(ending) => return Ok(Err(ending)),
         }
     }
-    let granted = Granted { timing, sent_at, remaining, is_final, jitter: random::jitter() };
+    let granted = Granted { timing, sent_at, remaining, is_final, jitter: random::jitter(&*core.randomness) };
     HeldLock::keep(core, lease, token, granted).map(Ok)
 }
 

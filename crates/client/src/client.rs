@@ -9,6 +9,7 @@ use crate::error::{Certainty, Error, ErrorKind, Retry};
 use crate::keeper::{self, Order, Orders};
 use crate::links::Links;
 use crate::lock::LockRequest;
+use crate::random::{Randomness, SystemRandomness};
 use crate::renewer::Key;
 use crate::several::LocksRequest;
 use crate::status::{self, Status};
@@ -18,27 +19,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// For this long a request is repeated while there is no leader or no quorum.
 const PATIENCE_DEFAULT: Duration = Duration::from_secs(5);
+/// How long a client that closes waits for acquires to notice.
+const ENDS_WITHIN: Duration = Duration::from_millis(200);
 
 /// A client of one cluster. A clone is another handle to the same connections and the same renewing task.
 ///
-/// ```no_run
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// use kunci_client::Client;
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # fn main() { node::run(async |address| {
+/// use kunci_client::{Client, Status};
 /// use std::time::Duration;
 ///
-/// let client = Client::connect(["10.0.0.1:7401", "10.0.0.2:7401", "10.0.0.3:7401"]).await?;
+/// let client = Client::builder().owner("worker-7").connect([address]).await?;
 /// let lock = client.lock("orders/42").wait(Duration::from_secs(10)).acquire().await?;
-/// while lock.check().is_ok() {
-///     // Each step sends lock.token() along.
-///     # break;
-/// }
+///
+/// let status = client.status("orders/42").await?;
+/// assert!(matches!(status, Status::Held { holder, .. } if holder == "worker-7"));
+///
 /// lock.release().await?;
-/// # Ok(())
-/// # }
+/// # Ok(()) }) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -51,11 +56,14 @@ pub(crate) struct Core {
     pub(crate) links: Links,
     pub(crate) orders: Orders,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) randomness: Arc<dyn Randomness>,
     pub(crate) owner: Owner,
     pub(crate) patience: Duration,
     pub(crate) answer_within: Option<Duration>,
     /// No new lock is asked for.
     pub(crate) closed: CancellationToken,
+    /// Acquires that are under way.
+    pub(crate) acquiring: TaskTracker,
     keys: AtomicU64,
 }
 
@@ -115,10 +123,13 @@ impl Client {
         self.core.links.cluster()
     }
 
-    /// Refuses new locks, and waits until what goes on in the background is done: releases of dropped locks and
-    /// cancellations, which take 10 s at most. Locks that are still held stay held and renewed.
+    /// Refuses new locks, ends the acquires that wait, and returns when what goes on in the background is done: releases of
+    /// dropped locks and cancellations, which take 10 s at most. Locks that are still held stay held and renewed.
     pub async fn close(&self) {
         self.core.closed.cancel();
+        self.core.acquiring.close();
+        // An acquire that its owner doesn't poll can't end, and mustn't hold this up.
+        let _ = timeout(ENDS_WITHIN, self.core.acquiring.wait()).await;
         let (reply, done) = oneshot::channel();
         if self.core.orders.send(Order::Settle { reply }).is_ok() {
             // No keeper, nothing that goes on.
@@ -140,6 +151,7 @@ pub struct ClientBuilder {
     answer_within: Option<Duration>,
     clock: Arc<dyn Clock>,
     connector: Arc<dyn Connector>,
+    randomness: Arc<dyn Randomness>,
 }
 
 impl Default for ClientBuilder {
@@ -150,6 +162,7 @@ impl Default for ClientBuilder {
             answer_within: None,
             clock: Arc::new(BootClock),
             connector: Arc::new(TcpConnector),
+            randomness: Arc::new(SystemRandomness),
         }
     }
 }
@@ -187,6 +200,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Draws request ids and jitter from another source: for simulators, which have to repeat a run.
+    pub fn randomness(mut self, randomness: Arc<dyn Randomness>) -> Self {
+        self.randomness = randomness;
+        self
+    }
+
     /// Connects, inside a tokio runtime whose I/O and time are on. Locks are renewed by that runtime.
     ///
     /// # Errors
@@ -211,10 +230,12 @@ impl ClientBuilder {
                 links,
                 orders,
                 clock: self.clock,
+                randomness: self.randomness,
                 owner,
                 patience: self.patience,
                 answer_within: self.answer_within,
                 closed: CancellationToken::new(),
+                acquiring: TaskTracker::new(),
                 keys: AtomicU64::new(0),
             }),
         })

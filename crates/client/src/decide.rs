@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// How long an answer may take that nothing has to be waited for: a server refuses a try-once that sat in it for 2 s.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Over the wait itself, the answer may take this long.
 const WAITED_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
@@ -22,9 +22,6 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
     let mut patience = Patience::new(core.patience);
     let mut round = Round::default();
     loop {
-        if core.closed.is_cancelled() {
-            return Err(patience.closed());
-        }
         let tried_at = core.clock.now();
         let tried = core.links.attempt(request, within, &mut round).await;
         match tried {

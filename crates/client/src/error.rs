@@ -113,9 +113,9 @@ impl Error {
         Self::new(ErrorKind::Invalid, Certainty::NotApplied, Retry::Never, detail)
     }
 
-    pub(crate) fn closed() -> Self {
+    pub(crate) fn closed(certainty: Certainty) -> Self {
         let detail = "the client is closed: connect again";
-        Self::new(ErrorKind::Closed, Certainty::NotApplied, Retry::Never, detail)
+        Self::new(ErrorKind::Closed, certainty, Retry::Never, detail)
     }
 
     pub(crate) fn timed_out() -> Self {
@@ -263,12 +263,6 @@ impl Patience {
         let why = self.last_failure.as_deref().unwrap_or("there is no connection to try");
         let detail = format!("no server can be reached: {why}");
         Error::new(ErrorKind::Unreachable, self.certainty, Retry::After(Duration::from_secs(1)), detail)
-    }
-
-    /// The client was closed meanwhile.
-    pub(crate) fn closed(&self) -> Error {
-        let detail = "the client is closed: connect again";
-        Error::new(ErrorKind::Closed, self.certainty, Retry::Never, detail)
     }
 
     /// Time is up, whichever of the two it was.

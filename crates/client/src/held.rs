@@ -22,6 +22,20 @@ use tokio_util::sync::CancellationToken;
 /// [`HeldLock::lost`] returns, and sends [`HeldLock::token`] along, so that what it protects can refuse a holder of the
 /// past.
 ///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # async fn step(_token: u64) {}
+/// # fn main() { node::run(async |address| {
+/// # let client = kunci_client::Client::connect([address]).await?;
+/// let lock = client.lock("orders/42").acquire().await?;
+/// for _ in 0..3 {
+///     lock.check()?; // may new work start?
+///     step(lock.token().get()).await;
+/// }
+/// lock.release().await?;
+/// # Ok(()) }) }
+/// ```
+///
 /// Dropped, the lock is released in the background: inside a runtime and outside, while unwinding, and during shutdown,
 /// when nothing can be sent any more and the lease runs out instead. Forgotten (`std::mem::forget`), it is kept for as
 /// long as its client's runtime lives, at most until the policy's limit on holding.
@@ -61,7 +75,7 @@ impl HeldLock {
         let shared = Arc::new(Shared::new(core.clock.clone(), granted.facts()));
         let keep = Keep { key, lease: lease.clone(), granted, shared: shared.clone() };
         let orders = core.orders.clone();
-        orders.send(Order::Keep(Box::new(keep))).map_err(|_| Error::closed())?;
+        orders.send(Order::Keep(Box::new(keep))).map_err(|_| Error::closed(Certainty::Unknown))?;
         Ok(Self { key, lease, token, shared, orders, is_given_back: false })
     }
 
@@ -144,7 +158,7 @@ impl HeldLock {
             None => {
                 let (reply, released) = oneshot::channel();
                 self.give_back(Some(reply));
-                released.await.unwrap_or_else(|_| Err(Error::closed()))
+                released.await.unwrap_or_else(|_| Err(Error::closed(Certainty::Unknown)))
             }
         }
     }

@@ -3,21 +3,28 @@
 //! A [`Client`] keeps connections to the cluster's native doors and renews all its locks in the background. A
 //! [`HeldLock`] says at any time how sure it is to be held, and that it is lost even when no server answers.
 //!
-//! ```no_run
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+//! # async fn write_report(token: u64) -> String { format!("written under {token}") }
+//! # fn main() { node::run(async |address| {
 //! use kunci_client::Client;
 //! use std::time::Duration;
 //!
-//! let client = Client::connect(["127.0.0.1:7401"]).await?;
-//! let report = client.lock("reports/nightly").ttl(Duration::from_secs(10)).with(async |lock| {
-//!     tokio::select! {
-//!         report = write_report(lock.token().get()) => Some(report),
-//!         loss = lock.lost() => { eprintln!("stopped: {loss}"); None }
-//!     }
-//! }).await?;
-//! # Ok(())
-//! # }
-//! # async fn write_report(token: u64) -> String { String::new() }
+//! // Usually three addresses: ["10.0.0.1:7401", "10.0.0.2:7401", "10.0.0.3:7401"].
+//! let client = Client::connect([address]).await?;
+//!
+//! let report = client
+//!     .lock("reports/nightly")
+//!     .ttl(Duration::from_secs(10))
+//!     .with(async |lock| {
+//!         tokio::select! {
+//!             report = write_report(lock.token().get()) => Ok(report),
+//!             loss = lock.lost() => Err(loss),
+//!         }
+//!     })
+//!     .await??;
+//! # assert_eq!(report, "written under 1");
+//! # Ok(()) }) }
 //! ```
 //!
 //! What a client must do, and why, is in `docs/clients.md`.
@@ -51,6 +58,7 @@ pub use held::{HeldLock, InDoubt, States};
 pub use kunci_api::{Code, native};
 pub use kunci_types::{FencingToken, ResourceName};
 pub use lock::LockRequest;
+pub use random::{Randomness, SystemRandomness};
 pub use several::{HeldLocks, LocksRequest};
 pub use state::{Ending, Loss, State};
 pub use status::Status;

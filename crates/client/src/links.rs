@@ -69,27 +69,28 @@ pub(crate) enum Try {
 impl Links {
     /// Starts a connection to each address, and two to a single one. Called inside a runtime.
     pub(crate) fn start(addresses: &[String], clock: Arc<dyn Clock>, connector: Arc<dyn Connector>) -> Self {
+        let mut seen = HashSet::new();
+        let mut addresses: Vec<&String> = addresses.iter().filter(|address| seen.insert(*address)).collect();
+        if let [only] = addresses[..] {
+            addresses.push(only);
+        }
         let stop = CancellationToken::new();
         let inner = Inner {
             clock,
             connector,
             known: Arc::default(),
             links: RwLock::default(),
-            given: 0,
+            given: addresses.len(),
             turn: AtomicUsize::new(0),
             _stops: stop.clone().drop_guard(),
             stop,
             runtime: tokio::runtime::Handle::current(),
         };
-        let mut seen = HashSet::new();
-        let mut addresses: Vec<&String> = addresses.iter().filter(|address| seen.insert(*address)).collect();
-        if let [only] = addresses[..] {
-            addresses.push(only);
+        let mut links = Vec::new();
+        for address in addresses {
+            inner.add(&mut links, address);
         }
-        for address in &addresses {
-            inner.add(address);
-        }
-        Self(Arc::new(Inner { given: addresses.len(), ..inner }))
+        Self(Arc::new(Inner { links: RwLock::new(links), ..inner }))
     }
 
     /// Returns once a server has answered on one connection, or all were tried in vain.
@@ -160,17 +161,25 @@ impl Inner {
         self.links.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, address: &str) -> Arc<Link> {
+    /// Adds one that was learned, unless somebody else was faster.
+    fn learn(&self, address: &str) -> Arc<Link> {
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = links.iter().find(|link| *link.address == *address) {
+            return there.clone();
+        }
+        if links.len() >= self.given + LEARNED_MAX {
+            // The one that was learned first; the last one to let go of it ends it.
+            links.remove(self.given);
+        }
+        self.add(&mut links, address)
+    }
+
+    fn add(&self, links: &mut Vec<Arc<Link>>, address: &str) -> Arc<Link> {
         let id = links.last().map_or(0, |last| last.id + 1);
         let _inside = self.runtime.enter();
         let (connector, known) = (self.connector.clone(), self.known.clone());
         let link = Arc::new(Link::start(id, address.into(), connector, known, self.stop.clone()));
         links.push(link.clone());
-        if links.len() > self.given.max(1) + LEARNED_MAX && self.given > 0 {
-            // The one learned first; its last handle to go ends it.
-            links.remove(self.given);
-        }
         link
     }
 
@@ -197,7 +206,7 @@ impl Inner {
         let there: Vec<&Arc<Link>> = links.iter().filter(|link| *link.address == *leader).collect();
         if there.is_empty() {
             tracing::debug!(%leader, "a leader's address that wasn't known");
-            return Some(self.add(leader));
+            return Some(self.learn(leader));
         }
         if there.iter().any(|link| round.tried.contains(&link.id)) {
             return None;

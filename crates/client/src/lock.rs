@@ -117,6 +117,20 @@ impl LockRequest {
 
     /// Takes the lock if it is free and nobody waits for it.
     ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+    /// # fn main() { node::run(async |address| {
+    /// # let client = kunci_client::Client::connect([address]).await?;
+    /// use kunci_client::{Certainty, ErrorKind};
+    ///
+    /// let lock = client.lock("orders/42").try_acquire().await?;
+    /// let refused = client.lock("orders/42").try_acquire().await.unwrap_err();
+    /// assert!(matches!(refused.kind(), ErrorKind::Held { .. }));
+    /// assert_eq!(refused.certainty(), Certainty::NotApplied);
+    /// # drop(lock);
+    /// # Ok(()) }) }
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Held`](crate::ErrorKind::Held) when it isn't free; otherwise as [`LockRequest::acquire`].
     pub async fn try_acquire(self) -> Result<HeldLock, Error> {

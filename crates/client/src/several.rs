@@ -19,6 +19,17 @@ use std::time::Duration;
 ///
 /// They are taken one after another in the order of their names, so that two who want the same ones never wait for each
 /// other; [`wait`](LocksRequest::wait) is for all of them together.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # fn main() { node::run(async |address| {
+/// # let client = kunci_client::Client::connect([address]).await?;
+/// let both = client.locks(["accounts/7", "accounts/3"]).acquire().await?;
+/// let names: Vec<_> = both.iter().map(|lock| lock.resource().as_str()).collect();
+/// assert_eq!(names, ["accounts/3", "accounts/7"]);
+/// both.release().await?;
+/// # Ok(()) }) }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked before `acquire` or `try_acquire`"]
 pub struct LocksRequest {

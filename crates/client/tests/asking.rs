@@ -382,3 +382,61 @@ async fn status_shows_what_everybody_may_see() {
     let status = client.status("r").await.unwrap();
     assert!(matches!(status, Status::Held { holder, queue_length: 0, .. } if holder == "another"));
 }
+
+/// C57: the last of twenty-one who hold for 2 s each waits its 40 s, and no less.
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_behind_many_others_is_waited_out() {
+    let fake = Fake::three();
+    let client = fake.client().await;
+    let began_at = Instant::now();
+    let mut tasks = Vec::new();
+    for _ in 0..21 {
+        let acquiring = client.lock("r").ttl(s(10)).wait(s(45)).acquire();
+        tasks.push(tokio::spawn(async move {
+            let lock = acquiring.await.unwrap();
+            let got_at = Instant::now();
+            sleep(s(2)).await;
+            lock.release().await.unwrap();
+            got_at
+        }));
+    }
+    let mut last = began_at;
+    for task in tasks {
+        last = last.max(task.await.unwrap());
+    }
+    assert_eq!(last.duration_since(began_at).as_secs(), 40);
+}
+
+/// C79: a node that accepts and says nothing costs an acquire two seconds, not its whole wait.
+#[tokio::test(start_paused = true)]
+async fn an_acquire_leaves_a_mute_node_soon() {
+    let fake = Fake::three();
+    let client = fake.client().await;
+    fake.lead(B);
+    fake.weather(A, Weather::Mute);
+    let began_at = Instant::now();
+    let tried = client.lock("r").ttl(s(6)).try_acquire().await.unwrap();
+    assert!(began_at.elapsed() <= s(2), "{:?}", began_at.elapsed());
+    drop(tried);
+    // Once it is known to be mute, it isn't asked again.
+    let began_at = Instant::now();
+    for _ in 0..20 {
+        drop(client.lock("q").ttl(s(6)).acquire().await.unwrap());
+    }
+    assert!(began_at.elapsed() < Duration::from_millis(100), "{:?}", began_at.elapsed());
+}
+
+/// Closing a client ends what waits, on the server too.
+#[tokio::test(start_paused = true)]
+async fn closing_a_client_ends_its_waits() {
+    let fake = Fake::three();
+    fake.taken_by_another("r", s(600));
+    let client = fake.client().await;
+    let waiting = waits(&client, s(500));
+    fake.until("it waits", |fake| fake.waiters("r").len() == 1).await;
+    let began_at = Instant::now();
+    client.close().await;
+    assert_eq!(fake.waiters("r"), [""; 0], "closed is closed");
+    assert!(began_at.elapsed() < s(1), "{:?}", began_at.elapsed());
+    assert_eq!(waiting.await.unwrap().unwrap_err().kind(), &ErrorKind::Closed);
+}

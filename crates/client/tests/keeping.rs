@@ -227,3 +227,31 @@ async fn two_thousand_locks_outlive_a_leader_without_a_storm() {
     // 2,000 locks for 2 min, every 9 to 10 s, is 27,000; redirects and failures come on top.
     assert!((20_000..45_000).contains(&renewals), "{renewals} renewals");
 }
+
+/// K11, C20, C77: whatever a holder is cut off from, it knows of its loss before the next one begins.
+#[tokio::test(start_paused = true)]
+async fn a_holder_knows_of_its_loss_before_the_next_one_begins() {
+    for ttl in [s(1), s(5), s(30), s(600)] {
+        let fake = Fake::three();
+        let client = fake.client().await;
+        let other = fake.builder().owner("other").connect([C]).await.unwrap();
+        // Cut off at every phase between two renewals.
+        for phase in 0..7 {
+            let lock = hold(&client, ttl).await;
+            sleep(ttl / 3 * 5 + ttl / 20 * phase).await;
+            assert_eq!(lock.state(), State::Held);
+            fake.world().renewals_vanish = true;
+            let next = tokio::spawn(other.lock("r").ttl(ttl).acquire());
+            let lost = async {
+                lock.lost().await;
+                Instant::now()
+            };
+            let begun = async { (next.await.unwrap().unwrap(), Instant::now()) };
+            let (lost_at, (next, began_at)) = tokio::join!(lost, begun);
+            let margin = began_at.checked_duration_since(lost_at).unwrap();
+            assert!(margin >= Duration::from_millis(15), "only {margin:?} apart with a ttl of {ttl:?}");
+            fake.world().renewals_vanish = false;
+            next.release().await.unwrap();
+        }
+    }
+}

@@ -19,6 +19,8 @@ pub struct ReplicaConfig {
     pub election: Duration,
     /// A snapshot is made once the log has grown by this many bytes.
     pub snapshot_every_bytes: u64,
+    /// Entries that stay in the log behind a snapshot, so that a member that was away for a moment needs no snapshot.
+    pub entries_kept: u64,
 }
 
 impl ReplicaConfig {
@@ -30,6 +32,7 @@ impl ReplicaConfig {
             heartbeat: Duration::from_millis(50),
             election: Duration::from_millis(200),
             snapshot_every_bytes: 64 << 20,
+            entries_kept: 1_000,
         }
     }
 }

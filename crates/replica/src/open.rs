@@ -186,7 +186,7 @@ fn millis(duration: Duration) -> u64 {
 
 fn settings(config: &ReplicaConfig, identity: &Identity) -> Result<openraft::Config, String> {
     let (election_min, election_max) = election_window(config.election, identity.node_id);
-    let config = openraft::Config {
+    let settings = openraft::Config {
         cluster_name: identity.cluster_id.to_string(),
         heartbeat_interval: millis(config.heartbeat),
         election_timeout_min: election_min,
@@ -200,13 +200,13 @@ fn settings(config: &ReplicaConfig, identity: &Identity) -> Result<openraft::Con
         // Snapshots are asked for by bytes (see `leader`), not by number of entries: an entry may hold one
         // command or thousands.
         snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: 1_000,
+        max_in_snapshot_log_to_keep: config.entries_kept,
         purge_batch_size: 1_024,
         max_payload_entries: 1_024,
         replication_lag_threshold: 10,
         ..openraft::Config::default()
     };
-    config.validate().map_err(|error| error.to_string())
+    settings.validate().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

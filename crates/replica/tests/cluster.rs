@@ -3,50 +3,14 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod cluster_support;
+mod cluster_words;
 mod replica_support;
 
-use cluster_support::{Cluster, Node, until, wipe};
-use kunci_core::command::{Acquire, RequestIdFrom};
-use kunci_core::reply::{AcquireReply, Grant};
-use kunci_replica::{CallOutcome, ChangeRefused, Lead, NoLead, Refusal, Replica, ReplicaConfig, Role};
-use kunci_types::{Attempt, Caller, LeaseId, LockDelay, Owner, RequestId, ResourceName, Ttl, Wait};
+use cluster_support::{Cluster, Node, until};
+use cluster_words::{grant, held};
+use kunci_replica::{ChangeRefused, Lead, NoLead, Refusal, Replica, ReplicaConfig, Role};
 use std::time::Duration;
 use tokio::time::Instant;
-
-fn acquire(number: u64) -> Acquire {
-    let owner = Owner::parse("w").unwrap();
-    Acquire {
-        resource: ResourceName::parse(&format!("r/{number}")).unwrap(),
-        caller: Caller::Unproven(owner.clone()),
-        owner,
-        request_id: RequestId::parse(&number.to_string()).unwrap(),
-        request_id_from: RequestIdFrom::Client,
-        ttl: Some(Ttl::from_ms(60_000)),
-        wait: Wait::Try,
-        lock_delay: LockDelay::from_ms(0),
-        metadata: None,
-        lease_id: LeaseId::from_bytes(u128::from(number + 1).to_be_bytes()),
-        attempt: Attempt::new(number),
-    }
-}
-
-/// One grant of `r/number`, asked once.
-async fn grant(replica: &Replica, number: u64) -> Result<Grant, Refusal> {
-    let mut call = replica.acquire(acquire(number)).await?;
-    let outcome = call.answer(Duration::from_secs(5)).await?;
-    call.delivered();
-    match outcome {
-        CallOutcome::Final(answered) => match answered.value {
-            AcquireReply::Granted(grant) => Ok(grant),
-            other => panic!("{other:?}"),
-        },
-        CallOutcome::StillQueued(_) => panic!("queued"),
-    }
-}
-
-async fn held(replica: &Replica) -> Result<u64, Refusal> {
-    replica.read(|view| view.list("", None, 1_000).len() as u64).await.map(|answered| answered.value)
-}
 
 /// Cases C131, C47: a new node copies everything before it counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -145,7 +109,7 @@ async fn an_emptied_member_comes_back_only_under_a_new_id() {
     let lost = cluster.nodes.remove(index);
     let lost_id = lost.replica.node_id();
     lost.replica.stop().await;
-    wipe(&lost.data);
+    std::fs::remove_dir_all(&lost.data).unwrap();
 
     let mut new = cluster.new_node(0).await;
     new.member.peer = lost.member.peer.clone();

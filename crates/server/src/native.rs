@@ -49,7 +49,7 @@ impl Default for NativeLimits {
             unread_bytes_max: 2 << 20,
             bad_lines_max: 8,
             line_within: Duration::from_secs(30),
-            idle_within: Duration::from_secs(15 * 60),
+            idle_within: Duration::from_secs(10 * 60),
             write_within: Duration::from_secs(10),
             drain_within: Duration::from_secs(5),
             connections_max: 20_000,

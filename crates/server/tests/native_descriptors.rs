@@ -1,6 +1,12 @@
 //! Thousands of idle native connections, and a node without file descriptors. Alone in its process, because it changes the
 //! process's limits.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "test helpers fail by panicking, and say what they measured"
+)]
+
 mod native_support;
 
 use kunci_server::native::NativeLimits;
@@ -86,7 +92,7 @@ async fn many_idle(node: &Node, before: Rlimit) {
         .spawn()
         .unwrap();
     let mut said = tokio::io::BufReader::new(clients.stdout.take().unwrap()).lines();
-    let all_open = async { while said.next_line().await.unwrap().expect("the clients go on") != ALL_OPEN {} };
+    let all_open = async { while said.next_line().await.unwrap().unwrap() != ALL_OPEN {} };
     timeout(Duration::from_secs(60), all_open).await.unwrap();
     let taken = resident_bytes().saturating_sub(at_first);
     println!("{CONNECTIONS} idle connections take {} MB", taken >> 20);

@@ -4,7 +4,8 @@ mod native_support;
 
 use kunci_api::native::{Answer, Line, Op};
 use native_support::{Client, Node, three, until};
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -76,12 +77,12 @@ async fn client<'a>(
     nodes: &[Node; 3],
     name: &str,
 ) -> &'a mut Client {
-    if !clients.contains_key(name) {
-        let [leader, follower, _] = nodes;
-        let node = if name == "follower" { follower } else { leader };
-        clients.insert(name.to_owned(), node.connect().await);
+    let [leader, follower, _] = nodes;
+    let node = if name == "follower" { follower } else { leader };
+    match clients.entry(name.to_owned()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => new.insert(node.connect().await),
     }
-    clients.get_mut(name).unwrap()
 }
 
 /// Each example, in the page's order. A request that the page answers later only is queued before the next one is sent.
@@ -113,22 +114,22 @@ async fn the_examples_are_what_a_node_answers() {
 /// What stands on the page is what the code reads and writes, also where an example isn't played.
 #[test]
 fn the_page_has_every_operation_and_result_and_its_lines_can_be_read() {
-    let lines = examples();
-    let mut results = std::collections::BTreeSet::new();
-    for line in lines {
-        let (_, text) = line.split_at(line.find(['>', '<']).unwrap());
-        match text.strip_prefix("< ") {
-            Some(answer) => {
-                let read = Answer::parse(answer.as_bytes()).unwrap_or_else(|bad| panic!("{bad}: {answer}"));
-                let mut again = Vec::new();
-                read.write(&mut again);
-                assert_eq!(String::from_utf8(again).unwrap().trim_end(), answer);
-                results.insert(answer.chars().next().unwrap());
-            }
-            None => drop(Line::parse(text[2..].as_bytes())),
+    let (mut results, mut unread) = (BTreeSet::new(), Vec::new());
+    for line in examples() {
+        let (_, text) = line.split_at(line.find(['>', '<']).unwrap() + 1);
+        let text = text.trim_start();
+        if line.contains('>') {
+            unread.extend(Line::parse(text.as_bytes()).is_err().then_some(text));
+            continue;
         }
+        let answer = Answer::parse(text.as_bytes()).unwrap_or_else(|bad| panic!("{bad}: {text}"));
+        let mut again = Vec::new();
+        answer.write(&mut again);
+        assert_eq!(String::from_utf8(again).unwrap().trim_end(), text);
+        results.insert(text.chars().next().unwrap());
     }
     assert_eq!(results.into_iter().collect::<String>(), "ACEHMNPQRTW");
+    assert_eq!(unread, ["A orders/42 soon try #5", "acquire orders/42"]);
     for op in Op::ALL {
         assert!(PAGE.contains(&format!("\n| `{}` | ", op.letter())), "{op:?}");
     }

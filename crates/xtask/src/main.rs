@@ -10,6 +10,7 @@
 mod deny;
 mod docs;
 mod examples;
+mod fuzz;
 mod layers;
 mod links;
 mod repo;
@@ -63,6 +64,14 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Run the fuzz targets in fuzz/ for a while, after their corpus; what they find new is kept in target/fuzz/found.
+    ///
+    /// An input that fails is kept in target/fuzz/faults, and the message says how to play it again.
+    Fuzz {
+        /// For how long to run each target; CI gives each a few seconds.
+        #[arg(long, value_name = "SECONDS")]
+        seconds: Option<u32>,
+    },
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
     /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
@@ -94,6 +103,7 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Clippy => Step::Clippy.run(&repo),
         Task::Docs => Step::Docs.run(&repo),
         Task::Test { arguments } => test::run(&repo, arguments),
+        Task::Fuzz { seconds } => fuzz::run(&repo, *seconds),
         Task::Examples => Step::Examples.run(&repo),
         Task::Deny => Step::Deny.run(&repo),
     }

@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, layers, run, test, tidy};
+use crate::{deny, docs, examples, fuzz, layers, run, test, tidy};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,21 @@ pub(crate) enum Step {
     Clippy,
     Docs,
     Test,
+    Fuzz,
     Examples,
     Deny,
 }
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 8] = [
+    pub(crate) const ALL: [Step; 9] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
         Step::Clippy,
         Step::Docs,
         Step::Test,
+        Step::Fuzz,
         Step::Examples,
         Step::Deny,
     ];
@@ -42,6 +44,7 @@ impl Step {
             Step::Clippy => "cargo xtask clippy",
             Step::Docs => "cargo xtask docs",
             Step::Test => "cargo xtask test",
+            Step::Fuzz => "cargo xtask fuzz",
             Step::Examples => "cargo xtask examples",
             Step::Deny => "cargo xtask deny",
         }
@@ -60,6 +63,7 @@ impl Step {
             ),
             Step::Docs => docs::run(repo),
             Step::Test => test::run(repo, &[]),
+            Step::Fuzz => fuzz::run(repo, None),
             Step::Examples => examples::run(repo),
             Step::Deny => deny::run(repo),
         }

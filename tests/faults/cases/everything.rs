@@ -9,8 +9,8 @@ use std::time::Duration;
 /// How long it goes on. A soak sets `KUNCI_FAULTS_SECONDS`.
 const SECONDS: u64 = 40;
 
-/// S1 to S8 under whatever comes: kills, stalls, cuts of all kinds, losses, slow disks and planned stops, one after
-/// another and sometimes two at a time; and once everything is mended, everybody is served again.
+/// S1 to S8 under whatever comes: kills, stalls, cuts of all kinds, losses, slow disks, planned stops, hand-overs and
+/// power cuts, one after another and sometimes two at a time; and once everything is mended, everybody is served again.
 #[test]
 fn no_mixture_of_faults_breaks_a_promise() {
     let mut scene = Scene::busy("no_mixture_of_faults_breaks_a_promise", 3);
@@ -40,7 +40,7 @@ fn one_fault(world: &mut World, random: &mut Random) {
     let number = usize::try_from(random.between(1, 3)).unwrap();
     let others = world.others(number);
     let other = others[usize::try_from(random.between(0, 1)).unwrap()];
-    let kind = random.between(0, 9);
+    let kind = random.between(0, 11);
     println!("{} ms: fault {kind} on node {number}, with {other}", now_us() / 1_000);
     match kind {
         0 | 1 => world.node(number).kill(),
@@ -55,6 +55,9 @@ fn one_fault(world: &mut World, random: &mut Random) {
             pause(random.between(200, 1_500));
         }
         9 if world.node(number).is_answering() => drop(world.node(number).stop(Duration::from_secs(15))),
+        // Refused or not: nobody may notice.
+        10 => drop(world.ask(number, "POST", "/cluster/transfer", Some(serde_json::json!({})))),
+        11 if random.percent(30) => (1..=world.count()).for_each(|number| world.node(number).kill()),
         _ => {}
     }
 }

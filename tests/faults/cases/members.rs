@@ -47,10 +47,12 @@ fn a_member_that_lost_its_disk_is_replaced_under_load() {
 /// knows what the others know.
 #[test]
 fn a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone() {
+    /// More than are kept behind a snapshot (1,000), and then more than one purge takes at once (1,024).
+    const ENTRIES: u64 = 2_300;
     let mut scene = Scene::on_small_disks("a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone");
     scene.load();
-    // More entries than are kept behind a snapshot.
-    pause(6_000);
+    let enough = wait_for(Duration::from_secs(60), || (applied(&scene) >= ENTRIES).then_some(()));
+    assert!(enough.is_some(), "only {} entries", applied(&scene));
     let (doors, history) = (scene.world.doors(), scene.run.history.clone());
     let mine = scene.world.inside(move || async move {
         let ask = Ask { resource: "c47/r", owner: "a", ttl_ms: 60_000, wait_ms: 0 };
@@ -90,6 +92,12 @@ fn a_newcomer_is_caught_up_by_a_snapshot_once_the_log_is_gone() {
     scene.world.revive(leader);
     let (tally, _) = scene.close();
     assert_eq!(tally.unsettled, 0, "{tally:?}");
+}
+
+/// How far node 1 has applied the log.
+fn applied(scene: &Scene) -> u64 {
+    let cluster = scene.world.ask(1, "GET", "/cluster", None);
+    cluster.map_or(0, |(_, cluster)| cluster["nodes"][0]["appliedIndex"].as_u64().unwrap_or_default())
 }
 
 fn has_snapshot(scene: &mut Scene, number: usize) -> bool {

@@ -19,6 +19,7 @@ fn a_node_without_faults_keeps_its_promises() {
     assert!(hand_overs.iter().all(|hand_over| hand_over.delay_ms <= 250 + 150), "{hand_overs:?}");
     let (_, summary) = scene.close();
     assert!(summary.grants > 100, "{summary:?}");
+    checks::expect_lies_caught(&scene.run.history.calls());
 }
 
 /// S4 and S5: killed again and again under load, a node loses nothing that it acknowledged.

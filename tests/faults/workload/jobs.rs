@@ -77,8 +77,8 @@ impl Worker {
             self.caller.turn();
         }
         match self.random.between(0, 99) {
-            0..15 => self.look(resource).await,
-            15..23 => self.give_up_waiting(resource).await,
+            0..20 => self.look(resource).await,
+            20..28 => self.give_up_waiting(resource).await,
             _ => self.hold(resource).await,
         }
     }

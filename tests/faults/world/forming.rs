@@ -10,10 +10,8 @@ impl World {
         for number in 1..=count {
             self.answers(number);
         }
-        if self.ask(1, "GET", "/cluster", None).is_some_and(|(_, cluster)| cluster["clusterId"].is_null()) {
-            let (status, answer) = self.ask(1, "POST", "/cluster/init", Some(json!({}))).unwrap();
-            assert!(status == 200, "node 1 doesn't found a cluster: {status} {answer}");
-        }
+        let (status, answer) = self.ask(1, "POST", "/cluster/init", Some(json!({}))).unwrap();
+        assert!(status == 200, "node 1 doesn't found a cluster: {status} {answer}");
         self.wait_ready(1);
         for number in 2..=count {
             self.add(1, number);

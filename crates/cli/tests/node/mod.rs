@@ -28,6 +28,8 @@ impl Node {
             .arg(data)
             .args(["--http", &http.to_string()])
             .args(flags)
+            // Nobody comes to it, and tests run side by side.
+            .env("KUNCI_NATIVE", "127.0.0.1:0")
             .stdin(Stdio::null())
             .stdout(words.try_clone().unwrap())
             .stderr(words)

@@ -5,11 +5,11 @@
 
 use super::choice::Health;
 use super::line::{Lines, TooLong};
-use super::link::{CallError, Order, Standing};
+use super::link::{CallError, Order, Reply, Standing};
 use crate::connector::BoxedStream;
 use crate::wire;
 use kunci_api::native::{Outcome, Request};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
@@ -17,11 +17,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// While an answer is missing, this much silence is asked about.
-const ASK_AFTER: Duration = Duration::from_secs(2);
+const ASK_AFTER: Duration = Duration::from_secs(1);
 /// On an idle connection, this much.
 const ASK_IDLE_AFTER: Duration = Duration::from_secs(15);
 /// Who doesn't answer that within this time is gone.
-const GONE_AFTER: Duration = Duration::from_secs(2);
+const GONE_AFTER: Duration = Duration::from_millis(1_500);
 /// Requests without an answer on one connection: the protocol's limit.
 const UNANSWERED_MAX: usize = 4_096;
 /// Bytes that wait to be written; more requests are taken once they are.
@@ -64,7 +64,7 @@ pub(super) struct Conversation {
     writer: WriteHalf<BoxedStream>,
     lines: Lines,
     unwritten: Vec<u8>,
-    unanswered: HashMap<u64, Order>,
+    unanswered: BTreeMap<u64, Reply>,
     last_tag: u64,
     standing: Arc<Standing>,
     asked_at: Option<Instant>,
@@ -85,7 +85,7 @@ impl Conversation {
             writer,
             lines: Lines::default(),
             unwritten: Vec::new(),
-            unanswered: HashMap::new(),
+            unanswered: BTreeMap::new(),
             last_tag: OWN_TAG,
             standing,
             asked_at: None,
@@ -125,8 +125,9 @@ impl Conversation {
         }
         let end = self.talk(orders).await;
         if let End::Broken(why) = &end {
-            for (_, order) in self.unanswered.drain() {
-                order.fail(CallError::NoAnswer(why.clone()));
+            for reply in std::mem::take(&mut self.unanswered).into_values() {
+                // Whoever has stopped waiting doesn't want to know.
+                let _ = reply.send(Err(CallError::NoAnswer(why.clone())));
             }
         }
         end
@@ -184,8 +185,8 @@ impl Conversation {
             self.busy_since = Instant::now();
         }
         self.last_tag += 1;
-        wire::write(order.request.clone(), self.last_tag, &mut self.unwritten);
-        self.unanswered.insert(self.last_tag, order);
+        wire::write(order.request, self.last_tag, &mut self.unwritten);
+        self.unanswered.insert(self.last_tag, order.reply);
     }
 
     fn answers(&mut self) -> Result<(), End> {
@@ -196,8 +197,8 @@ impl Conversation {
             match wire::read(line).map_err(End::broken)? {
                 (Some(OWN_TAG), _) => {}
                 (Some(tag), outcome) => {
-                    if let Some(order) = unanswered.remove(&tag) {
-                        let _ = order.reply.send(Ok(outcome));
+                    if let Some(reply) = unanswered.remove(&tag) {
+                        let _ = reply.send(Ok(outcome));
                     }
                 }
                 // It is about the connection as a whole, which is then closed.

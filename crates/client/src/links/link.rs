@@ -36,11 +36,14 @@ pub(crate) enum CallError {
     NoAnswer(Arc<str>),
 }
 
+/// The way back to whoever waits for an answer.
+pub(super) type Reply = oneshot::Sender<Result<Outcome, CallError>>;
+
 /// A request and who waits for its answer.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) request: Request,
-    pub(super) reply: oneshot::Sender<Result<Outcome, CallError>>,
+    pub(super) reply: Reply,
 }
 
 impl Order {

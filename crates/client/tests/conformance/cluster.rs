@@ -52,6 +52,14 @@ impl Opening {
         ReplicaConfig::new(self.data.path(), self.me.clone())
     }
 
+    /// Waits for its invitation, and takes it up.
+    async fn join(mut self) -> Node {
+        let invited = self.peers.invitation(&self.me).await;
+        let config = self.config();
+        let replica = Replica::join(config, self.peers, invited).await.unwrap();
+        Self::enter(&self.door, self.me, self.data, replica)
+    }
+
     fn enter(door: &NativeDoor, me: Member, data: TempDir, replica: Replica) -> Node {
         let service = Service::new(replica.clone());
         door.enter(service.clone());
@@ -83,20 +91,15 @@ impl Cluster {
         assert!(replica.serving(Duration::from_secs(10)).await);
         let mut nodes = vec![Opening::enter(&door, me, data, replica)];
         for _ in 0..2 {
-            let mut opening = Opening::new(&weather).await;
+            let opening = Opening::new(&weather).await;
             let founder = nodes[0].replica.clone();
             let peer = opening.me.peer.clone();
-            let invitation = async { opening.peers.invitation(&opening.me).await };
-            let (added, invited) = tokio::join!(founder.add_member(&peer), invitation);
-            added.unwrap();
-            let config = opening.config();
-            let Opening { door, me, peers, data } = opening;
-            let replica = Replica::join(config, peers, invited).await.unwrap();
-            let id = replica.node_id();
-            nodes.push(Opening::enter(&door, me, data, replica));
+            let (added, node) = tokio::join!(founder.add_member(&peer), opening.join());
+            let id = added.unwrap().node_id;
+            nodes.push(node);
             until("the new node is a voter", async || {
                 let members = founder.status().members;
-                members.iter().any(|member| member.node_id == id && member.role == Role::Follower)
+                members.iter().any(|member| member.id == id && member.role == Role::Follower)
             })
             .await;
         }

@@ -2,7 +2,9 @@
 
 use crate::cluster::Cluster;
 use crate::step::{Scenario, Step, seconds};
-use kunci_client::{Client, Ending, Error, ErrorKind, FencingToken, HeldLock, Loss, State, Status};
+use kunci_client::{
+    Client, Ending, Error, ErrorKind, FencingToken, HeldLock, LockRequest, LocksRequest, Loss, State, Status,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -66,7 +68,12 @@ impl<'a> Player<'a> {
     async fn of_client(&mut self, step: &Step, client: &str, verb: &str, rest: &[&str]) -> Option<String> {
         let object = self.client(client).await;
         if verb == "closes" {
-            return Some(in_time(Duration::from_secs(5), object.close()).await.map_or("late", |()| "closed").to_owned());
+            return Some(
+                in_time(Duration::from_secs(5), object.close())
+                    .await
+                    .map_or("late", |()| "closed")
+                    .to_owned(),
+            );
         }
         let names = rest[0];
         let key = (client.to_owned(), names.to_owned());
@@ -74,15 +81,17 @@ impl<'a> Player<'a> {
         match (verb, rest) {
             ("acquire" | "try" | "begin", _) => {
                 let mut request = object.lock(&resource);
-                request = step.time("ttl").into_iter().fold(request, |request, ttl| request.ttl(ttl));
-                request = step.time("wait").into_iter().fold(request, |request, wait| request.wait(wait));
+                request = step.time("ttl").into_iter().fold(request, LockRequest::ttl);
+                request = step.time("wait").into_iter().fold(request, LockRequest::wait);
                 match verb {
                     "begin" => drop(self.begun.insert(key, tokio::spawn(request.acquire()))),
                     "try" => return Some(self.acquired(key, request.try_acquire().await)),
                     _ => {
                         let within = step.time("wait").unwrap_or(ENDS_WITHIN);
                         let acquired = in_time(within, request.acquire()).await;
-                        return Some(acquired.map_or("late".to_owned(), |acquired| self.acquired(key, acquired)));
+                        return Some(
+                            acquired.map_or("late".to_owned(), |acquired| self.acquired(key, acquired)),
+                        );
                     }
                 }
             }
@@ -120,8 +129,8 @@ impl<'a> Player<'a> {
 
     async fn all(&mut self, object: &Client, client: &str, step: &Step, names: &str) -> String {
         let mut request = object.locks(names.split(',').map(|name| self.name(name)));
-        request = step.time("ttl").into_iter().fold(request, |request, ttl| request.ttl(ttl));
-        request = step.time("wait").into_iter().fold(request, |request, wait| request.wait(wait));
+        request = step.time("ttl").into_iter().fold(request, LocksRequest::ttl);
+        request = step.time("wait").into_iter().fold(request, LocksRequest::wait);
         let within = step.time("wait").unwrap_or(ENDS_WITHIN);
         match in_time(within, request.acquire()).await {
             None => "late".to_owned(),

@@ -74,6 +74,8 @@ pub(crate) struct World {
     pub(crate) cluster: String,
     /// Connections are closed by their server after this much time.
     pub(crate) closes_after: Option<Duration>,
+    /// Renewals get lost on their way.
+    pub(crate) renewals_vanish: bool,
 }
 
 /// The cluster. A clone is another handle to the same.
@@ -111,6 +113,7 @@ impl Fake {
             seen: Vec::new(),
             cluster: "one".to_owned(),
             closes_after: None,
+            renewals_vanish: false,
         })))
     }
 

@@ -42,7 +42,8 @@ fn request(fake: &Fake, node: &str, line: Line, answers: &mpsc::UnboundedSender<
     let (weather, fate) = {
         let mut world = fake.world();
         let weather = world.weather.get(node).cloned().unwrap_or(Weather::Refused);
-        if matches!(weather, Weather::Mute | Weather::Blackhole) {
+        let vanishes = world.renewals_vanish && matches!(request, Request::Renew { .. });
+        if vanishes || matches!(weather, Weather::Mute | Weather::Blackhole) {
             return true;
         }
         if !matches!(request, Request::Hello(_) | Request::Ping) {

@@ -104,18 +104,25 @@ pub(crate) struct Node {
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) cuts: Cuts,
+    /// A snapshot after this many bytes of log, which keeps this many entries behind it.
+    snapshots: (u64, u64),
     folder: tempfile::TempDir,
 }
 
 impl Cluster {
     /// `count` voters.
     pub(crate) async fn of(count: usize) -> Self {
+        Self::with_snapshots(count, (64 << 20, 1_000)).await
+    }
+
+    /// The same, with snapshots after so many bytes of log, which keep so many entries behind them.
+    pub(crate) async fn with_snapshots(count: usize, snapshots: (u64, u64)) -> Self {
         log();
         let folder = tempfile::tempdir().unwrap();
-        let mut cluster = Self { nodes: Vec::new(), cuts: Cuts::default(), folder };
+        let mut cluster = Self { nodes: Vec::new(), cuts: Cuts::default(), snapshots, folder };
         let (door, member) = cluster.door(None).await;
         let data = cluster.folder(1);
-        let replica = Replica::form(ReplicaConfig::new(&data, member.clone()), door, None).await.unwrap();
+        let replica = Replica::form(cluster.config(&data, &member), door, None).await.unwrap();
         assert!(replica.serving(Duration::from_secs(5)).await, "the founder doesn't serve");
         cluster.nodes.push(Node { replica, member, data });
         for _ in 1..count {
@@ -138,14 +145,16 @@ impl Cluster {
     pub(crate) async fn new_node(&self, priority: u8) -> NewNode {
         let (door, member) = self.door(None).await;
         let data = self.folder.path().join(format!("data-{}", member.peer.replace(':', "-")));
-        NewNode { door, member: Member { priority, ..member }, data }
+        let member = Member { priority, ..member };
+        let config = self.config(&data, &member);
+        NewNode { door, member, config }
     }
 
     /// Starts a stopped node again, at the same address or another.
     pub(crate) async fn start_again(&self, node: &Node, at: &str) -> Node {
         for _ in 0..100 {
             let (door, member) = self.door(Some(at)).await;
-            let config = ReplicaConfig::new(&node.data, member.clone());
+            let config = self.config(&node.data, &member);
             if let Ok(replica) = Replica::open(config, door).await {
                 return Node { replica, member, data: node.data.clone() };
             }
@@ -178,6 +187,11 @@ impl Cluster {
 
     pub(crate) fn node(&self, node_id: u64) -> &Node {
         self.nodes.iter().find(|node| node.replica.node_id() == node_id).unwrap()
+    }
+
+    pub(crate) fn config(&self, data: &Path, member: &Member) -> ReplicaConfig {
+        let (snapshot_every_bytes, entries_kept) = self.snapshots;
+        ReplicaConfig { snapshot_every_bytes, entries_kept, ..ReplicaConfig::new(data, member.clone()) }
     }
 
     fn folder(&self, number: usize) -> PathBuf {
@@ -213,15 +227,17 @@ impl Cluster {
 pub(crate) struct NewNode {
     pub(crate) door: PeerDoor,
     pub(crate) member: Member,
-    pub(crate) data: PathBuf,
+    config: ReplicaConfig,
 }
 
 impl NewNode {
     /// Waits for the invitation and joins.
     pub(crate) async fn join(self) -> Node {
-        let Self { mut door, member, data } = self;
+        let Self { mut door, member, config } = self;
+        let config = ReplicaConfig { member: member.clone(), ..config };
         let invited = door.invitation(&member).await;
-        let replica = Replica::join(ReplicaConfig::new(&data, member.clone()), door, invited).await.unwrap();
+        let data = config.data.clone();
+        let replica = Replica::join(config, door, invited).await.unwrap();
         Node { replica, member, data }
     }
 }
@@ -234,8 +250,4 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
     panic!("15 s passed, and still not: {what}");
-}
-
-pub(crate) fn wipe(data: &Path) {
-    std::fs::remove_dir_all(data).unwrap();
 }

@@ -83,11 +83,17 @@ pub enum Setting {
     HttpIdleMsMax,
     /// Time without progress in writing an answer.
     HttpWriteMsMax,
+    /// Native connections at once.
+    NativeConnectionsMax,
+    /// Time with nothing under way on a native connection.
+    NativeIdleMsMax,
+    /// Time without progress in writing native answers.
+    NativeWriteMsMax,
 }
 
 impl Setting {
     /// Every setting, in the order in which they are shown.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Data,
         Self::Http,
         Self::Native,
@@ -111,6 +117,9 @@ impl Setting {
         Self::HttpBodyMsMax,
         Self::HttpIdleMsMax,
         Self::HttpWriteMsMax,
+        Self::NativeConnectionsMax,
+        Self::NativeIdleMsMax,
+        Self::NativeWriteMsMax,
     ];
 
     /// Its name, as the file spells it.
@@ -164,7 +173,7 @@ impl Setting {
                 "native",
                 Some("127.0.0.1:7401"),
                 Kind::Address,
-                "For the native protocol; not opened in this version",
+                "Where the native protocol is served; port 0 takes a free one",
             ),
             Self::Peer => (
                 "peer",
@@ -279,6 +288,24 @@ impl Setting {
                 Some("10000"),
                 MS,
                 "Milliseconds that writing an HTTP answer may stand still before the connection is closed",
+            ),
+            Self::NativeConnectionsMax => (
+                "native_connections_max",
+                Some("20000"),
+                Kind::Number { least: 1, most: 1_000_000 },
+                "Native connections at once; more are told so and closed",
+            ),
+            Self::NativeIdleMsMax => (
+                "native_idle_ms_max",
+                Some("600000"),
+                MS,
+                "Milliseconds without a request under way before a native connection is closed",
+            ),
+            Self::NativeWriteMsMax => (
+                "native_write_ms_max",
+                Some("10000"),
+                MS,
+                "Milliseconds that writing native answers may stand still before the connection is cut off",
             ),
         }
     }

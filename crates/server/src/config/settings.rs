@@ -5,6 +5,7 @@
 
 use super::{ConfigError, Given, Kind, Layers, Origin, Setting, address};
 use crate::http::HttpLimits;
+use crate::native::NativeLimits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub struct Settings {
     pub data: PathBuf,
     /// Where HTTP is served.
     pub http: SocketAddr,
-    /// Where the native protocol will be served.
+    /// Where the native protocol is served.
     pub native: SocketAddr,
     /// Where the other members connect to.
     pub peer: SocketAddr,
@@ -46,6 +47,8 @@ pub struct Settings {
     pub log_levels: String,
     /// What the HTTP door allows a peer.
     pub http_limits: HttpLimits,
+    /// What the native door allows a peer.
+    pub native_limits: NativeLimits,
 }
 
 /// How others reach a node's doors: `host:port` each, when that isn't where the door listens.
@@ -105,6 +108,7 @@ impl Settings {
                 EnvFilter::try_new(text).is_ok().then(|| text.to_owned())
             })?,
             http_limits: http_limits(layers)?,
+            native_limits: native_limits(layers)?,
         })
     }
 
@@ -118,9 +122,9 @@ impl Settings {
         reached(self.advertised.http.as_deref(), http)
     }
 
-    /// How others reach the native door.
-    pub fn reached_native(&self) -> String {
-        reached(self.advertised.native.as_deref(), self.native)
+    /// How others reach the native door, which listens on `native`.
+    pub fn reached_native(&self, native: SocketAddr) -> String {
+        reached(self.advertised.native.as_deref(), native)
     }
 
     /// How the other members reach the door for them, which listens on `peer`.
@@ -249,6 +253,17 @@ fn http_limits(layers: &Layers) -> Result<HttpLimits, ConfigError> {
     })
 }
 
+fn native_limits(layers: &Layers) -> Result<NativeLimits, ConfigError> {
+    let time = |setting| number(layers, setting).map(Duration::from_millis);
+    let connections = number(layers, Setting::NativeConnectionsMax)?;
+    Ok(NativeLimits {
+        connections_max: usize::try_from(connections).unwrap_or(usize::MAX),
+        idle_within: time(Setting::NativeIdleMsMax)?,
+        write_within: time(Setting::NativeWriteMsMax)?,
+        ..NativeLimits::default()
+    })
+}
+
 fn door(layers: &Layers, setting: Setting, may_be_reached: bool) -> Result<SocketAddr, ConfigError> {
     let address: SocketAddr = parse(layers, setting, address::listened)?;
     if address.ip().is_loopback() || may_be_reached {
@@ -280,6 +295,7 @@ mod tests {
     fn the_default_limits_are_those_of_the_door() {
         let settings = Settings::check(&flags(&[])).unwrap();
         assert_eq!(format!("{:?}", settings.http_limits), format!("{:?}", HttpLimits::default()));
+        assert_eq!(format!("{:?}", settings.native_limits), format!("{:?}", NativeLimits::default()));
     }
 
     #[test]
@@ -363,7 +379,7 @@ mod tests {
 
         assert_eq!(settings.reached_http(listening), "db1:80");
         assert_eq!(settings.reached_peer(listening), "127.0.0.1:9");
-        assert_eq!(settings.reached_native(), "127.0.0.1:7401");
+        assert_eq!(settings.reached_native(listening), "127.0.0.1:9");
         assert!(words(&[(Setting::AdvertisePeer, "0.0.0.0:7402")]).contains("never 0.0.0.0"));
     }
 }

@@ -3,9 +3,8 @@
 //! Owns: which of the three it is, and that it is exactly one. Never: a cluster made where somebody else could have
 //! meant the node for another one (see docs/decisions/0009).
 
+use super::house::FrontDoors;
 use crate::config::Settings;
-use crate::http::HttpDoor;
-use crate::service::Service;
 use kunci_replica::{Member, OpenError, PeerDoor, Replica, ReplicaConfig};
 use std::net::SocketAddr;
 use tracing::info;
@@ -15,8 +14,8 @@ pub(super) struct Beginning<'a> {
     pub(super) settings: &'a Settings,
     pub(super) peers: PeerDoor,
     pub(super) me: Member,
-    /// Shows the cluster as soon as there is one.
-    pub(super) door: &'a HttpDoor,
+    /// They show the cluster as soon as there is one.
+    pub(super) doors: &'a FrontDoors,
 }
 
 impl Beginning<'_> {
@@ -32,13 +31,13 @@ impl Beginning<'_> {
         if !Replica::has_identity(&self.settings.data) {
             let replica = Replica::form(config, self.peers, None).await?;
             formed(self.settings, &replica);
-            self.door.enter(Service::new(replica.clone()));
+            self.doors.enter(&replica);
             return Ok(replica);
         }
         let replica = Replica::open(config, self.peers).await?;
         let (folder, cluster) = (self.settings.data.display(), replica.cluster_id());
         info!("data folder {folder}: node {} of cluster {cluster}", replica.node_id());
-        self.door.enter(Service::new(replica.clone()));
+        self.doors.enter(&replica);
         Ok(replica)
     }
 
@@ -47,11 +46,11 @@ impl Beginning<'_> {
         self.say_what_is_awaited(http);
         let config = self.config();
         tokio::select! {
-            asked = self.door.asked_to_form() => {
+            asked = self.doors.http.asked_to_form() => {
                 match Replica::form(config, self.peers, asked.token_floor).await {
                     Ok(replica) => {
                         formed(self.settings, &replica);
-                        self.door.enter(Service::new(replica.clone()));
+                        self.doors.enter(&replica);
                         asked.formed();
                         Ok(replica)
                     }
@@ -68,7 +67,7 @@ impl Beginning<'_> {
                     replica.cluster_id(),
                     replica.node_id()
                 );
-                self.door.enter(Service::new(replica.clone()));
+                self.doors.enter(&replica);
                 Ok(replica)
             }
         }

@@ -11,14 +11,20 @@ use tracing::{info, warn};
 
 /// Doors that are open, with nobody behind them yet.
 pub(super) struct Doors {
-    /// For HTTP.
-    pub(super) listener: TcpListener,
-    /// Where that is.
-    pub(super) address: SocketAddr,
+    /// For clients.
+    pub(super) listeners: Listeners,
+    /// Where HTTP is.
+    pub(super) http: SocketAddr,
     /// For the other members.
     pub(super) peers: PeerDoor,
     /// How this node is reached.
     pub(super) me: Member,
+}
+
+/// Where clients come to.
+pub(super) struct Listeners {
+    pub(super) http: TcpListener,
+    pub(super) native: TcpListener,
 }
 
 /// Why a door can't be opened.
@@ -28,6 +34,11 @@ pub(super) enum DoorError {
         "listen for HTTP on {address}: {source}; end what listens there, or choose another address with --http"
     )]
     Http { address: SocketAddr, source: io::Error },
+    #[error(
+        "listen for the native protocol on {address}: {source}; end what listens there, or choose another address with \
+         --native"
+    )]
+    Native { address: SocketAddr, source: io::Error },
     #[error(
         "listen for peers on {address}: {source}; end what listens there, or choose another address with --peer"
     )]
@@ -40,8 +51,11 @@ impl Doors {
     /// Takes the addresses.
     pub(super) async fn open(settings: &Settings) -> Result<Self, DoorError> {
         let refused = |source| DoorError::Http { address: settings.http, source };
-        let listener = TcpListener::bind(settings.http).await.map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let http = TcpListener::bind(settings.http).await.map_err(refused)?;
+        let http_address = http.local_addr().map_err(refused)?;
+        let refused = |source| DoorError::Native { address: settings.native, source };
+        let native = TcpListener::bind(settings.native).await.map_err(refused)?;
+        let native_address = native.local_addr().map_err(refused)?;
         let security = match &settings.peer_tls {
             Some(files) => PeerSecurity::Tls(PeerTls::load(&files.ca, &files.cert, &files.key)?),
             None => PeerSecurity::Plain,
@@ -51,25 +65,27 @@ impl Doors {
             .map_err(|source| DoorError::Peers { address: settings.peer, source })?;
         let me = Member {
             peer: settings.reached_peer(peers.local_address().unwrap_or(settings.peer)),
-            http: settings.reached_http(address),
-            native: settings.reached_native(),
+            http: settings.reached_http(http_address),
+            native: settings.reached_native(native_address),
             zone: settings.zone.clone(),
             priority: settings.priority,
             replaces: None,
         };
-        say(settings, address, &me);
-        Ok(Self { listener, address, peers, me })
+        say(settings, http_address, native_address, &me);
+        Ok(Self { listeners: Listeners { http, native }, http: http_address, peers, me })
     }
 }
 
-fn say(settings: &Settings, http: SocketAddr, me: &Member) {
+fn say(settings: &Settings, http: SocketAddr, native: SocketAddr, me: &Member) {
     let security = if settings.peer_tls.is_some() { "over TLS" } else { "in plain text" };
     info!("HTTP on {http}, reached at {}; peers at {}, {security}", me.http, me.peer);
-    info!("native {} is noted; this version doesn't open it", settings.native);
-    if !http.ip().is_loopback() {
-        warn!(
-            "HTTP on {http} is open to other machines: anybody who can reach it may take and end every lock"
-        );
+    info!("native protocol on {native}, reached at {}", me.native);
+    for (what, address) in [("HTTP", http), ("the native protocol", native)] {
+        if !address.ip().is_loopback() {
+            warn!(
+                "{what} on {address} is open to other machines: anybody who can reach it may take and end every lock"
+            );
+        }
     }
     if settings.peer_tls.is_none() && !settings.peer.ip().is_loopback() {
         warn!(
