@@ -46,6 +46,13 @@ impl Node {
         rest.split(';').next().unwrap().parse().unwrap()
     }
 
+    /// Where the native protocol is served.
+    fn native(&self) -> SocketAddr {
+        let words = self.words();
+        let rest = words.split("native protocol on ").nth(1).unwrap();
+        rest.split(',').next().unwrap().parse().unwrap()
+    }
+
     fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
@@ -195,7 +202,33 @@ fn a_folder_or_an_address_in_use_is_refused_in_plain_words() {
         Node::spawn(folder.path(), "fourth", &["--http", "127.0.0.1:0", "--peer", &peer, "--data", "other"]);
     assert_eq!(fourth.wait().code(), Some(1));
     assert!(fourth.words().contains(&format!("listen for peers on {peer}: ")), "{}", fourth.words());
+    let native = first.native();
+    let arguments = ["--http", "127.0.0.1:0", "--native", &native.to_string(), "--data", "other"];
+    let mut fifth = Node::spawn(folder.path(), "fifth", &arguments);
+    assert_eq!(fifth.wait().code(), Some(1));
+    let expected = format!("listen for the native protocol on {native}: ");
+    assert!(fifth.words().contains(&expected), "{}", fifth.words());
     assert!(!folder.path().join("other").exists(), "a folder was made for a node that never started");
+}
+
+#[test]
+fn the_native_protocol_is_served_where_the_node_says_until_it_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Node::spawn(folder.path(), "node", &["--http", "127.0.0.1:0"]);
+    node.address();
+    let mut holder = request(node.native(), "A a 30 try owner=holder\n");
+    let mut granted = [0; 4];
+    holder.read_exact(&mut granted).unwrap();
+    assert_eq!(&granted, b"A A ");
+    let waiting = request(node.native(), "A a 30 60 req=w-1\n");
+    std::thread::sleep(Duration::from_millis(300));
+
+    node.signal("TERM");
+
+    let answer = answer(waiting);
+    assert!(answer.starts_with("E A a code=outcome_unknown applied=unknown retry_ms="), "{answer}");
+    assert!(answer.contains(" req=w-1 "), "{answer}");
+    assert_eq!(node.wait().code(), Some(0), "{}", node.words());
 }
 
 #[test]

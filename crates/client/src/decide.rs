@@ -5,7 +5,7 @@
 
 use crate::client::Core;
 use crate::clock::Moment;
-use crate::error::{Error, Patience};
+use crate::error::{Certainty, Error, Patience, WAITED_LONG};
 use crate::links::{Round, Try};
 use kunci_api::native::{Outcome, Request, WaitFor};
 use std::time::Duration;
@@ -21,19 +21,29 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
     let within = answer_within(request);
     let mut patience = Patience::new(core.patience);
     let mut round = Round::default();
+    let mut may_be_cut = true;
     loop {
         let tried_at = core.clock.now();
         let tried = core.links.attempt(request, within, &mut round).await;
         match tried {
             Try::Told { outcome, sent_at } => return Ok((outcome, sent_at)),
+            // All connections can break at one moment without a server being gone: each is made again before that is
+            // believed.
+            Try::NoneLeft if may_be_cut && patience.certainty() == Certainty::Unknown => {
+                may_be_cut = false;
+                round = Round::default();
+            }
             Try::NoneLeft => return Err(patience.unreachable()),
             Try::Failed(error) => {
-                patience.waited(core.clock.now().since(tried_at));
+                let waited = core.clock.now().since(tried_at);
+                patience.waited(waited);
                 patience.no_answer(&error);
+                may_be_cut |= waited >= WAITED_LONG;
             }
             Try::Passing(passing) => {
                 let now = core.clock.now();
                 patience.waited(now.since(tried_at));
+                may_be_cut = true;
                 round = Round::default();
                 sleep(patience.passing(passing, now)?).await;
             }

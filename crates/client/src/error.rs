@@ -11,6 +11,9 @@ use kunci_types::FencingToken;
 use std::fmt;
 use std::time::Duration;
 
+/// A try that was under way for so long had reached somebody.
+pub(crate) const WAITED_LONG: Duration = Duration::from_secs(1);
+
 /// Whether what failed took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
@@ -233,10 +236,10 @@ impl Patience {
         self.last_failure = Some(error.to_string());
     }
 
-    /// A try took this long. Then it may have been queued, whatever came of it, and what failed before doesn't count any
-    /// more.
-    pub(crate) fn waited(&mut self, open_for: Duration) {
-        if open_for > wire::PAUSE * 5 {
+    /// A try was under way for this long. When that is long, it may have been queued, whatever came of it, and what
+    /// failed before doesn't count any more.
+    pub(crate) fn waited(&mut self, under_way: Duration) {
+        if under_way >= WAITED_LONG {
             self.failing_since = None;
             self.certainty = Certainty::Unknown;
         }
@@ -263,6 +266,11 @@ impl Patience {
         let why = self.last_failure.as_deref().unwrap_or("there is no connection to try");
         let detail = format!("no server can be reached: {why}");
         Error::new(ErrorKind::Unreachable, self.certainty, Retry::After(Duration::from_secs(1)), detail)
+    }
+
+    /// What is known of the request so far.
+    pub(crate) fn certainty(&self) -> Certainty {
+        self.certainty
     }
 
     /// Time is up, whichever of the two it was.

@@ -10,12 +10,13 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 /// Programs that tests start, and the Debian package that has each.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("faketime", "faketime"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("mount", "mount"),
     ("nsenter", "util-linux"),
+    ("openssl", "openssl"),
     ("strace", "strace"),
 ];
 

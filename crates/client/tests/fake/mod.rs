@@ -74,7 +74,7 @@ pub(crate) struct World {
     pub(crate) cluster: String,
     /// Connections are closed by their server after this much time.
     pub(crate) closes_after: Option<Duration>,
-    /// Renewals get lost on their way.
+    /// Renewals of locks that `me` holds get lost on their way.
     pub(crate) renewals_vanish: bool,
 }
 

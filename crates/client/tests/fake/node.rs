@@ -42,7 +42,12 @@ fn request(fake: &Fake, node: &str, line: Line, answers: &mpsc::UnboundedSender<
     let (weather, fate) = {
         let mut world = fake.world();
         let weather = world.weather.get(node).cloned().unwrap_or(Weather::Refused);
-        let vanishes = world.renewals_vanish && matches!(request, Request::Renew { .. });
+        let vanishes = match &request {
+            Request::Renew { key, .. } => {
+                world.renewals_vanish && world.table.holder(key.as_str()).as_deref() == Some("me")
+            }
+            _ => false,
+        };
         if vanishes || matches!(weather, Weather::Mute | Weather::Blackhole) {
             return true;
         }
