@@ -8,6 +8,7 @@ mod late_writer;
 mod leader_death;
 mod leases;
 mod members;
+mod preferred;
 mod queues;
 mod restarts;
 mod scene;

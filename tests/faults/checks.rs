@@ -57,6 +57,8 @@ pub(crate) struct Summary {
     pub(crate) answered: usize,
     pub(crate) unknown: usize,
     pub(crate) grants: usize,
+    /// Waiters that could be followed from the queue to their grant.
+    pub(crate) followed: usize,
     /// Resources whose histories the linearizability search took, and those that it gave up on.
     pub(crate) searched: usize,
     pub(crate) given_up: usize,
@@ -64,8 +66,9 @@ pub(crate) struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, answered, unknown, grants, searched, given_up } = self;
+        let Self { calls, answered, unknown, grants, followed, searched, given_up } = self;
         write!(f, "{calls} calls, {answered} answered, {unknown} unknown; {grants} grants; ")?;
+        write!(f, "{followed} waiters followed; ")?;
         write!(f, "{searched} resources searched for an order, {given_up} given up")
     }
 }
@@ -81,6 +84,7 @@ pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
         answered: calls.iter().filter(|call| call.answer().is_some()).count(),
         unknown: calls.iter().filter(|call| call.may_have_applied() && call.answer().is_none()).count(),
         grants: facts.leases().count(),
+        followed: s6_order::followed_count(&facts),
         searched: search.searched,
         given_up: search.given_up,
     };

@@ -9,8 +9,9 @@ mod prober;
 pub(crate) use jobs::Tally;
 pub(crate) use prober::Prober;
 
+use crate::client::Caller;
 use crate::clock::now_us;
-use crate::history::History;
+use crate::history::{History, Op};
 use crate::random::Random;
 use crate::world::World;
 use jobs::Worker;
@@ -19,9 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Resources change after this time, so that the history of each stays short enough to be searched.
 const EPOCH_US: u64 = 1_500_000;
+
+/// Its name in histories.
+const ONLOOKER: u64 = 901;
 
 /// How much there is to do.
 #[derive(Clone, Debug)]
@@ -37,12 +42,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// What most tests run under.
     pub(crate) fn usual(seed: u64) -> Self {
-        Self { seed, clients: 16, resources: 8, lost_answers: 10 }
+        Self { seed, clients: 16, resources: 6, lost_answers: 10 }
     }
 
     /// Enough to see a loss, and too little to be what takes the time.
     pub(crate) fn light(seed: u64) -> Self {
-        Self { clients: 4, resources: 3, ..Self::usual(seed) }
+        Self { clients: 4, resources: 2, ..Self::usual(seed) }
     }
 }
 
@@ -80,19 +85,32 @@ impl Drop for Workload {
     }
 }
 
+/// Which resources are used now.
+#[derive(Clone, Copy)]
+struct Names {
+    began_us: u64,
+    count: u64,
+}
+
+impl Names {
+    fn draw(self, random: &mut Random) -> String {
+        let epoch = now_us().saturating_sub(self.began_us) / EPOCH_US;
+        format!("work/{epoch}-{}", random.between(1, self.count))
+    }
+}
+
 async fn work(plan: Plan, history: History, doors: Vec<SocketAddr>, stop: Arc<AtomicBool>) -> Tally {
-    let began_us = now_us();
+    let names = Names { began_us: now_us(), count: plan.resources };
+    let onlooker =
+        tokio::spawn(look_on(Caller::new(ONLOOKER, &doors, &history), names, plan.seed, Arc::clone(&stop)));
     let clients: Vec<_> = (1..=plan.clients)
         .map(|name| {
             let mut worker = Worker::new(name, &plan, &doors, &history);
             let (mut random, stop) = (Random::new(plan.seed, 1_000 + name), Arc::clone(&stop));
-            let resources = plan.resources;
             tokio::spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    let epoch = now_us().saturating_sub(began_us) / EPOCH_US;
-                    let resource = format!("work/{epoch}-{}", random.between(1, resources));
-                    worker.job(&resource).await;
-                    tokio::time::sleep(Duration::from_millis(random.between(0, 15))).await;
+                    worker.job(&names.draw(&mut random)).await;
+                    sleep(Duration::from_millis(random.between(0, 15))).await;
                 }
                 worker.tally()
             })
@@ -102,5 +120,15 @@ async fn work(plan: Plan, history: History, doors: Vec<SocketAddr>, stop: Arc<At
     for client in clients {
         all.add(client.await.unwrap());
     }
+    onlooker.await.unwrap();
     all
+}
+
+/// Looks at queues all the time: only whoever looks can tell whether they are kept to.
+async fn look_on(mut caller: Caller, names: Names, seed: u64, stop: Arc<AtomicBool>) {
+    let mut random = Random::new(seed, ONLOOKER);
+    while !stop.load(Ordering::Relaxed) {
+        caller.once(&Op::Queue { resource: names.draw(&mut random) }).await;
+        sleep(Duration::from_millis(20)).await;
+    }
 }

@@ -11,6 +11,7 @@ mod parse;
 mod read;
 mod request;
 mod seconds;
+mod write;
 
 pub use answer::{Answer, At, Grant, Held, Outcome, Refused, Status, Welcome};
 pub use fault::{BadLine, CodingFault, LineFault};

@@ -137,6 +137,13 @@ fn a_value_that_breaks_a_rule_of_names_doesnt_break_the_grammar() {
         assert!(parse(line).unwrap_err().why.breaks_grammar(), "{line}");
     }
     assert_eq!(Line::parse(b"Q \xff").unwrap_err().why, LineFault::NotUtf8);
+    for line in
+        ["GET / HTTP/1.1", "POST /A%20k%2030%20try HTTP/1.0\r", "PRI * HTTP/2.0", "host: a", "Host: a"]
+    {
+        assert!(parse(line).unwrap_err().why.ends_connection(), "{line}");
+    }
+    assert!(!parse("hello").unwrap_err().why.ends_connection());
+    assert!(parse("Q HTTP/1.1").is_ok(), "a name like any other");
 }
 
 #[test]

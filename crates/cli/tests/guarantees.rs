@@ -1,4 +1,4 @@
-//! docs/guarantees.md and docs/time.md name tests that exist.
+//! docs/guarantees.md, docs/time.md and docs/clients.md name tests that exist.
 
 #![expect(clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
@@ -18,6 +18,7 @@ fn named_tests(page: &str) -> Vec<(&str, &str)> {
 fn every_test_that_the_pages_name_is_a_test() {
     check(include_str!("../../../docs/guarantees.md"), 60);
     check(include_str!("../../../docs/time.md"), 10);
+    check(include_str!("../../../docs/clients.md"), 30);
 }
 
 fn check(page: &str, named_min: usize) {

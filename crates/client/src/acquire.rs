@@ -11,7 +11,7 @@ use crate::held::HeldLock;
 use crate::keeper::{Lease, Order, Orders, Request};
 use crate::random;
 use crate::renew;
-use crate::renewer::{Granted, Renewal};
+use crate::renewer::{Failure, Granted, Renewal};
 use crate::state::Ending;
 use crate::timing::Timing;
 use crate::wire::PAUSE;
@@ -202,7 +202,7 @@ async fn hand_out(
     HeldLock::keep(core, lease, token, granted).map(Ok)
 }
 
-/// Renews at once, for as long as the lease may last.
+/// Renews at once; tries again for as long as patience and the lease may last.
 async fn sharpen(
     core: &Core,
     lease: &Lease,
@@ -216,10 +216,11 @@ async fn sharpen(
                 return Ok(Ok((sent_at, remaining, is_final)));
             }
             Renewal::Ended(ending) => return Ok(Err(ending)),
-            Renewal::Failed { .. } if core.clock.now().since(answered_at) >= timing.ttl => {
+            Renewal::Failed(_) if core.clock.now().since(answered_at) >= timing.ttl.min(core.patience) => {
                 return Err(Error::lost_touch());
             }
-            Renewal::Failed { connections } => {
+            Renewal::Failed(Failure::Refused { .. }) => sleep(timing.retry_after()).await,
+            Renewal::Failed(Failure::NoAnswer { connections }) => {
                 failed = failed.saturating_add(1);
                 if failed.is_multiple_of(connections.max(1)) {
                     sleep(timing.retry_after()).await;

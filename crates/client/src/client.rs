@@ -31,7 +31,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(200);
 /// A client of one cluster. A clone is another handle to the same connections and the same renewing task.
 ///
 /// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.inc"));
 /// # fn main() { node::run(async |address| {
 /// use kunci_client::{Client, Status};
 /// use std::time::Duration;

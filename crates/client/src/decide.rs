@@ -6,7 +6,8 @@
 use crate::client::Core;
 use crate::clock::Moment;
 use crate::error::{Certainty, Error, Patience, WAITED_LONG};
-use crate::links::{Round, Try};
+use crate::links::{CallError, Round, Try};
+use crate::wire::PAUSE;
 use kunci_api::native::{Outcome, Request, WaitFor};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -27,18 +28,21 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
         let tried = core.links.attempt(request, within, &mut round).await;
         match tried {
             Try::Told { outcome, sent_at } => return Ok((outcome, sent_at)),
-            // All connections can break at one moment without a server being gone: each is made again before that is
-            // believed.
+            // All connections can break at one moment without a server being gone: each is made again, after a moment,
+            // before that is believed.
             Try::NoneLeft if may_be_cut && patience.certainty() == Certainty::Unknown => {
                 may_be_cut = false;
                 round = Round::default();
+                sleep(PAUSE).await;
             }
             Try::NoneLeft => return Err(patience.unreachable()),
             Try::Failed(error) => {
-                let waited = core.clock.now().since(tried_at);
-                patience.waited(waited);
+                let under_way = core.clock.now().since(tried_at);
+                if matches!(error, CallError::NoAnswer(_)) {
+                    patience.waited(under_way);
+                    may_be_cut |= under_way >= WAITED_LONG;
+                }
                 patience.no_answer(&error);
-                may_be_cut |= waited >= WAITED_LONG;
             }
             Try::Passing(passing) => {
                 let now = core.clock.now();

@@ -176,7 +176,7 @@ impl Error {
 
     /// Granted, and since then nobody answered for as long as a lease lasts.
     pub(crate) fn lost_touch() -> Self {
-        let detail = "the lock was granted, and no server answered until its lease was over";
+        let detail = "the lock was granted, and no server has answered since";
         Self::new(ErrorKind::Unreachable, Certainty::Unknown, Retry::Anytime, detail)
     }
 

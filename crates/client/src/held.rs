@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// past.
 ///
 /// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.inc"));
 /// # async fn step(_token: u64) {}
 /// # fn main() { node::run(async |address| {
 /// # let client = kunci_client::Client::connect([address]).await?;

@@ -4,7 +4,7 @@
 //! [`HeldLock`] says at any time how sure it is to be held, and that it is lost even when no server answers.
 //!
 //! ```
-//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.inc"));
 //! # async fn write_report(token: u64) -> String { format!("written under {token}") }
 //! # fn main() { node::run(async |address| {
 //! use kunci_client::Client;
@@ -55,7 +55,7 @@ pub use clock::{Alarm, BootClock, Clock, Moment, RuntimeClock};
 pub use connector::{BoxedStream, ByteStream, Connector, TcpConnector};
 pub use error::{Certainty, Error, ErrorKind, Retry};
 pub use held::{HeldLock, InDoubt, States};
-pub use kunci_api::{Code, native};
+pub use kunci_api::{Applied, Code, Proof, native, parse_lease_id};
 pub use kunci_types::{FencingToken, ResourceName};
 pub use lock::LockRequest;
 pub use random::{Randomness, SystemRandomness};

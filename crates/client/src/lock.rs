@@ -118,7 +118,7 @@ impl LockRequest {
     /// Takes the lock if it is free and nobody waits for it.
     ///
     /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.inc"));
     /// # fn main() { node::run(async |address| {
     /// # let client = kunci_client::Client::connect([address]).await?;
     /// use kunci_client::{Certainty, ErrorKind};

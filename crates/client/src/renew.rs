@@ -4,7 +4,7 @@
 
 use crate::keeper::Lease;
 use crate::links::{Links, Round, Try};
-use crate::renewer::Renewal;
+use crate::renewer::{Failure, Renewal};
 use crate::state::Ending;
 use kunci_api::Code;
 use kunci_api::native::{Outcome, Refused, Request};
@@ -12,16 +12,19 @@ use std::time::Duration;
 
 /// One try on one connection, and where that one points to.
 pub(crate) async fn try_once(links: &Links, lease: &Lease, within: Duration) -> Renewal {
-    let failed = || Renewal::Failed { connections: links.count() };
     let request = Request::Renew { key: lease.resource.clone(), lease_id: lease.lease_id, ttl: None };
-    match links.attempt(&request, Some(within), &mut Round::default()).await {
+    let tried = links.attempt(&request, Some(within), &mut Round::default()).await;
+    let connections = links.count();
+    match tried {
         Try::Told { outcome: Outcome::Renewed { ttl_ms, is_final }, sent_at } => {
             Renewal::Renewed { sent_at, remaining: Duration::from_millis(ttl_ms), is_final }
         }
-        Try::Told { outcome: Outcome::Error(refused), .. } => {
-            ended(&refused).map_or_else(failed, Renewal::Ended)
-        }
-        Try::Told { .. } | Try::Passing(_) | Try::Failed(_) | Try::NoneLeft => failed(),
+        Try::Told { outcome: Outcome::Error(refused), .. } => match ended(&refused) {
+            Some(ending) => Renewal::Ended(ending),
+            None => Renewal::Failed(Failure::Refused { connections }),
+        },
+        Try::Told { .. } | Try::Passing(_) => Renewal::Failed(Failure::Refused { connections }),
+        Try::Failed(_) | Try::NoneLeft => Renewal::Failed(Failure::NoAnswer { connections }),
     }
 }
 

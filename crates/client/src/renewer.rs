@@ -44,10 +44,19 @@ impl Granted {
 pub(crate) enum Renewal {
     /// The lease lasts `remaining` from `sent_at`.
     Renewed { sent_at: Moment, remaining: Duration, is_final: bool },
-    /// Nothing is known. There are `connections` to try in all.
-    Failed { connections: u32 },
+    /// Nothing is known.
+    Failed(Failure),
     /// It has ended.
     Ended(Ending),
+}
+
+/// Why nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// One connection gave no answer. There are so many in all.
+    NoAnswer { connections: u32 },
+    /// A server said that it can't decide now. Asking the others at once would only add to its trouble.
+    Refused { connections: u32 },
 }
 
 /// What to do now.

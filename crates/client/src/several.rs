@@ -21,7 +21,7 @@ use std::time::Duration;
 /// other; [`wait`](LocksRequest::wait) is for all of them together.
 ///
 /// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.rs"));
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/node.inc"));
 /// # fn main() { node::run(async |address| {
 /// # let client = kunci_client::Client::connect([address]).await?;
 /// let both = client.locks(["accounts/7", "accounts/3"]).acquire().await?;

@@ -299,6 +299,22 @@ async fn an_acquire_is_unreachable_only_after_as_many_tries_as_connections() {
     drop(client.lock("r").acquire().await.unwrap());
 }
 
+/// C73: every server hangs; an acquire that may have been sent ends all the same, and says that it isn't known.
+#[tokio::test(start_paused = true)]
+async fn an_acquire_ends_when_every_server_hangs() {
+    for weather in [Weather::Mute, Weather::Blackhole] {
+        let fake = Fake::three();
+        let client = fake.client().await;
+        fake.all(&weather);
+        for request in [client.lock("r"), client.lock("r").wait(s(60))] {
+            let began_at = Instant::now();
+            let error = request.acquire().await.unwrap_err();
+            assert_eq!(error.kind(), &ErrorKind::Unreachable, "{weather:?}");
+            assert!(began_at.elapsed() < s(20), "{:?}", began_at.elapsed());
+        }
+    }
+}
+
 /// C18's kin: an election is waited for, with the same request.
 #[tokio::test(start_paused = true)]
 async fn an_election_is_waited_for() {

@@ -109,11 +109,11 @@ async fn values_out_of_policy_are_refused_with_what_is_allowed() {
     let node = Node::start().await;
     let mut client = node.connect().await;
     for (line, field_name, max) in [
-        ("A k 0 try", "leaseDurationMs", "3600000"),
-        ("A k 18446744073709551615 try", "leaseDurationMs", "3600000"),
-        ("A k 30 3600.001", "waitTimeoutMs", "3600000"),
-        ("A k 30 99999999999999999999", "waitTimeoutMs", "3600000"),
-        ("A k 30 try delay=61", "lockDelayMs", "60000"),
+        ("A k 0 try", "lease_s", "3600000"),
+        ("A k 18446744073709551615 try", "lease_s", "3600000"),
+        ("A k 30 3600.001", "wait_s", "3600000"),
+        ("A k 30 99999999999999999999", "wait_s", "3600000"),
+        ("A k 30 try delay=61", "delay", "60000"),
     ] {
         let refused = client.ask(line).await;
         assert!(refused.starts_with("E A k code=out_of_policy applied=no"), "{refused}");

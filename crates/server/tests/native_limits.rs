@@ -23,7 +23,7 @@ fn short() -> NativeLimits {
 async fn a_peer_that_speaks_something_else_is_closed_after_eight_lines() {
     let node = Node::start().await;
     let mut client = node.connect().await;
-    client.say("GET / HTTP/1.1\nHost: kunci\nA k x 0 #5\nQ\nQ k\nA k 30 try owner=%0A").await;
+    client.say("hello\nwho is there?\nA k x 0 #5\nQ\nQ k\nA k 30 try owner=%0A").await;
     let mut answers = Vec::new();
     for _ in 0..6 {
         answers.push(client.hear().await);
@@ -36,6 +36,21 @@ async fn a_peer_that_speaks_something_else_is_closed_after_eight_lines() {
     }
     assert!(client.hear().await.starts_with("E ? code=invalid"));
     assert_eq!(client.hear_all().await, [""; 0]);
+    node.stop().await;
+}
+
+/// A browser can be made to send HTTP to any port, with lines of its page's choice behind the head.
+#[tokio::test]
+async fn nothing_behind_the_head_of_an_http_request_is_taken() {
+    let node = Node::start().await;
+    for head in ["POST / HTTP/1.1", "Host: 127.0.0.1:7401"] {
+        let mut client = node.connect().await;
+        client.say(&format!("{head}\nContent-Length: 20\n\nA k 30 try\nP")).await;
+        let answers = client.hear_all().await;
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert!(answers[0].starts_with("E ? code=invalid applied=no detail=this%20is%20the%20native"));
+    }
+    assert!(!node.is_held("k").await);
     node.stop().await;
 }
 
@@ -73,6 +88,20 @@ async fn half_a_line_is_closed_after_its_time_however_slowly_it_goes_on() {
     }
     assert_eq!(client.hear_all().await, [""; 0]);
     assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
+    node.stop().await;
+}
+
+/// Every piece ends one line and begins another: none takes long, though there is always half of one.
+#[tokio::test]
+async fn lines_that_come_in_pieces_have_each_a_time_of_their_own() {
+    let node = Node::start_with(short()).await;
+    let mut client = node.connect().await;
+    client.send(b"P").await;
+    for _ in 0..15 {
+        sleep(Duration::from_millis(80)).await;
+        client.send(b"\nP").await;
+        assert!(client.hear().await.starts_with("P P"));
+    }
     node.stop().await;
 }
 

@@ -48,23 +48,24 @@ fn fuzz(folder: &Path, target: &Path, fuzzed: &Target, seconds: u32) -> anyhow::
     let mut command = Command::new(&fuzzed.program);
     command.arg(format!("-max_total_time={seconds}"));
     // An input that takes seconds is a fault too, and so is one that takes memory.
-    command.args([
-        "-max_len=5000",
-        "-timeout=5",
-        "-rss_limit_mb=1024",
-        "-print_final_stats=1",
-        "-verbosity=0",
-    ]);
+    command.args(["-max_len=5000", "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1"]);
     command.arg(format!("-artifact_prefix={}/", faults.display()));
     // What is new goes into the first folder; the committed corpus is only read.
     command.arg(&found).arg(folder.join("corpus").join(&fuzzed.name));
-    run::shown(command).with_context(|| {
-        format!(
-            "the input that failed is in {}; to play it again: {} FILE",
-            faults.display(),
-            fuzzed.program.display()
-        )
-    })
+    let words = run::words(&command);
+    let output = command.output().with_context(|| format!("start {words}"))?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        told.lines().filter(|line| line.starts_with("stat::")).for_each(|line| println!("{line}"));
+        return Ok(());
+    }
+    println!("{told}");
+    bail!(
+        "{words} ended with {}; the input is in {}; to play it again: {} FILE",
+        output.status,
+        faults.display(),
+        fuzzed.program.display()
+    )
 }
 
 /// The targets by name, sorted.

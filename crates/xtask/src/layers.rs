@@ -10,14 +10,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("kunci-types", &[]),
     ("kunci-core", &["kunci-types"]),
     ("kunci-replica", &["kunci-types", "kunci-core"]),
     ("kunci-api", &["kunci-types"]),
     ("kunci-server", &["kunci-types", "kunci-core", "kunci-replica", "kunci-api"]),
     ("kunci-client", &["kunci-types", "kunci-api"]),
-    ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server"]),
+    ("kunci-bench", &["kunci-types", "kunci-client"]),
+    ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server", "kunci-bench"]),
     ("xtask", &[]),
 ];
 

@@ -119,7 +119,7 @@ fn waiters_of_a_stopping_leader_keep_their_places() {
         let (doors, history) = (doors.clone(), history.clone());
         scene.world.inside(move || async move { acquire(&mut client(0, &doors, &history), ask).await })
     };
-    let waiters: Vec<_> = (1..=6_u64)
+    let waiters: Vec<_> = (1..=20_u64)
         .map(|number| {
             let (doors, history) = (doors.clone(), history.clone());
             let waiter = scene.world.begin_inside(move || async move {

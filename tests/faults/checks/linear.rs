@@ -34,7 +34,7 @@ pub(super) struct Search {
 pub(super) fn search(facts: &Facts<'_>, seed: u64) -> Search {
     let mut by_resource: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     for call in facts.calls() {
-        if let Some(resource) = call.op.resource() {
+        if let Some(resource) = call.op.resource().filter(|_| !matches!(call.op, Op::Queue { .. })) {
             by_resource.entry(resource).or_default().push(call);
         }
     }

@@ -11,9 +11,22 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Breach> {
     facts.by_resource().flat_map(|(_, of_one)| of_resource(&of_one)).collect()
 }
 
-fn of_resource(of_one: &[&Fact<'_>]) -> Vec<Breach> {
-    let grants: Vec<&Fact<'_>> = of_one.iter().copied().filter(|fact| is_first_grant(fact)).collect();
-    let mut breaches = Vec::new();
+/// How many waiters could be followed from a look at the queue to their grant: so often there was something to check.
+pub(super) fn followed_count(facts: &Facts<'_>) -> usize {
+    facts.by_resource().map(|(_, of_one)| followed(&of_one).len()).sum()
+}
+
+/// A waiter that was in the queue when it was looked at, and waited on in the same call until its grant.
+struct Followed<'f, 'a> {
+    seen: &'f Fact<'a>,
+    served: &'f Fact<'a>,
+    owner: &'f str,
+    ahead: Vec<&'f str>,
+}
+
+fn followed<'f, 'a>(of_one: &[&'f Fact<'a>]) -> Vec<Followed<'f, 'a>> {
+    let grants: Vec<&Fact<'a>> = of_one.iter().copied().filter(|fact| is_first_grant(fact)).collect();
+    let mut found = Vec::new();
     for seen in of_one {
         let Told::Queue { waiters } = &seen.told else { continue };
         for (place, (owner, attached)) in waiters.iter().enumerate() {
@@ -23,24 +36,34 @@ fn of_resource(of_one: &[&Fact<'_>]) -> Vec<Breach> {
                     && grant.call.ended_us > seen.call.ended_us
                     && grant.at > seen.at
             };
-            let Some(served) = grants.iter().find(waited_through).filter(|_| *attached) else { continue };
-            let ahead: Vec<&str> = waiters[..place].iter().map(|(owner, _)| owner.as_str()).collect();
-            let barged = grants.iter().filter(|grant| {
-                grant.at > seen.at
-                    && grant.at < served.at
-                    && owner_of(grant).is_some_and(|other| other != owner && !ahead.contains(&other))
-            });
-            breaches.extend(barged.map(|grant| {
-                let text = format!(
-                    "{}: {owner} waited at {}, and {} was granted at {} before it",
-                    seen.resource,
-                    seen.at,
-                    owner_of(grant).unwrap_or_default(),
-                    grant.at
-                );
-                Breach::new("S6", text, &[seen.call, grant.call, served.call])
-            }));
+            if let Some(served) = grants.iter().find(waited_through).filter(|_| *attached) {
+                let ahead = waiters[..place].iter().map(|(owner, _)| owner.as_str()).collect();
+                found.push(Followed { seen, served, owner, ahead });
+            }
         }
+    }
+    found
+}
+
+fn of_resource(of_one: &[&Fact<'_>]) -> Vec<Breach> {
+    let grants: Vec<&Fact<'_>> = of_one.iter().copied().filter(|fact| is_first_grant(fact)).collect();
+    let mut breaches = Vec::new();
+    for Followed { seen, served, owner, ahead } in followed(of_one) {
+        let barged = grants.iter().filter(|grant| {
+            grant.at > seen.at
+                && grant.at < served.at
+                && owner_of(grant).is_some_and(|other| other != owner && !ahead.contains(&other))
+        });
+        breaches.extend(barged.map(|grant| {
+            let text = format!(
+                "{}: {owner} waited at {}, and {} was granted at {} before it",
+                seen.resource,
+                seen.at,
+                owner_of(grant).unwrap_or_default(),
+                grant.at
+            );
+            Breach::new("S6", text, &[seen.call, grant.call, served.call])
+        }));
     }
     breaches
 }

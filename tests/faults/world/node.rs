@@ -22,6 +22,7 @@ pub(crate) struct Node {
     address: Ipv4Addr,
     data: PathBuf,
     log: PathBuf,
+    settings: Vec<String>,
     clock: Option<FalseTime>,
     process: Option<Child>,
     is_paused: bool,
@@ -35,6 +36,7 @@ impl Node {
             address,
             data: folder.join(format!("data-{number}")),
             log: folder.join(format!("node-{number}.log")),
+            settings: Vec::new(),
             clock: None,
             process: None,
             is_paused: false,
@@ -66,6 +68,11 @@ impl Node {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// More settings, from the next start on.
+    pub(crate) fn set(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    }
+
     /// A wall clock of its own, from the next start on.
     pub(crate) fn set_clock(&mut self, clock: FalseTime) {
         self.clock = Some(clock);
@@ -91,7 +98,7 @@ impl Node {
         {
             command.env_remove(name);
         }
-        command.stdout(words.try_clone().unwrap()).stderr(words);
+        command.args(&self.settings).stdout(words.try_clone().unwrap()).stderr(words);
         self.process = Some(command.spawn().unwrap());
         self.is_paused = false;
     }

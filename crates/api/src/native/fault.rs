@@ -30,6 +30,9 @@ pub enum LineFault {
     /// A letter that is no operation.
     #[error("the line begins with no operation: expected one of A, N, R, C, Q, H, P and a space")]
     UnknownOp,
+    /// The head of an HTTP request.
+    #[error("this is the native protocol, not HTTP: that has a port of its own")]
+    Http,
     /// The line ended too early.
     #[error("{field} is missing: expected `{}`", .op.form())]
     Missing {
@@ -117,10 +120,21 @@ impl LineFault {
         !matches!(self, Self::Text { .. } | Self::Token { .. })
     }
 
+    /// Whether nothing more from this peer may be taken. A web page can make a browser send HTTP with a body of any lines to
+    /// any port, so nothing of what comes behind such a head is a request.
+    pub fn ends_connection(&self) -> bool {
+        matches!(self, Self::Http)
+    }
+
     /// The field at fault, by its name in the grammar.
     pub fn field(&self) -> Option<&'static str> {
         match self {
-            Self::TooLong | Self::Empty | Self::NotUtf8 | Self::UnknownOp | Self::Unknown { .. } => None,
+            Self::TooLong
+            | Self::Empty
+            | Self::NotUtf8
+            | Self::UnknownOp
+            | Self::Http
+            | Self::Unknown { .. } => None,
             Self::Missing { field, .. }
             | Self::Twice { field }
             | Self::Coding { field, .. }

@@ -29,7 +29,9 @@ impl Line {
         let (line, tag) = take_tag(line).map_err(at_fault)?;
         let at_fault = |why| BadLine { subject: None, tag, why };
         let (letter, rest) = split(line);
-        let op = Op::of(letter).ok_or_else(|| at_fault(LineFault::UnknownOp))?;
+        let Some(op) = Op::of(letter) else {
+            return Err(at_fault(if is_http(line) { LineFault::Http } else { LineFault::UnknownOp }));
+        };
         let mut fields = Fields::new(op, rest);
         let key =
             if op.has_key() { Some(fields.expect("key").and_then(key).map_err(at_fault)?) } else { None };
@@ -39,6 +41,12 @@ impl Line {
             Err(why) => Err(BadLine { subject: Some(subject), tag, why }),
         }
     }
+}
+
+/// Whether it is a request line of HTTP, or the header that is in every request.
+fn is_http(line: &str) -> bool {
+    let is_host = line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case("host:"));
+    is_host || line.rsplit_once(' ').is_some_and(|(_, version)| version.starts_with("HTTP/"))
 }
 
 fn request(op: Op, key: Option<ResourceName>, mut fields: Fields<'_>) -> Result<Request, LineFault> {

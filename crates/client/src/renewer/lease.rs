@@ -2,7 +2,7 @@
 //!
 //! Owns: what each event does to it. Never: sees another lease.
 
-use super::{Granted, Renewal};
+use super::{Failure, Granted, Renewal};
 use crate::clock::Moment;
 use crate::state::{Facts, Loss};
 use crate::timing::Timing;
@@ -71,15 +71,19 @@ impl Lease {
             // Lost is final, however good the news that comes too late.
             Renewal::Renewed { .. } if now >= self.facts.deadline => self.time_passed(now),
             Renewal::Renewed { sent_at, remaining, is_final } => self.renewed(sent_at, remaining, is_final),
-            Renewal::Failed { connections } => {
-                self.failed = self.failed.saturating_add(1);
-                let is_round = self.failed.is_multiple_of(connections.max(1));
-                // The next connection at once; a pause when every one has failed.
-                self.renew_at = if is_round { now.plus(self.timing.retry_after()) } else { now };
-                self.facts.failing |= is_round;
-            }
+            Renewal::Failed(failure) => self.failed(failure, now),
             Renewal::Ended(ending) => self.facts.lost = Some(Loss::Ended(ending)),
         }
+    }
+
+    fn failed(&mut self, failure: Failure, now: Moment) {
+        self.failed = self.failed.saturating_add(1);
+        let (Failure::NoAnswer { connections } | Failure::Refused { connections }) = failure;
+        let is_round = self.failed.is_multiple_of(connections.max(1));
+        // The next connection at once; a pause when every one has failed.
+        let pauses = is_round || matches!(failure, Failure::Refused { .. });
+        self.renew_at = if pauses { now.plus(self.timing.retry_after()) } else { now };
+        self.facts.failing |= is_round;
     }
 
     fn renewed(&mut self, sent_at: Moment, remaining: Duration, is_final: bool) {
@@ -98,5 +102,5 @@ impl Lease {
 fn deadline(timing: Timing, sent_at: Moment, remaining: Duration) -> Moment {
     // No lease has more than its TTL: a larger number is nonsense, and believing it would be dangerous.
     let believed = remaining.min(timing.ttl);
-    sent_at.plus(believed.saturating_sub(timing.margin()))
+    sent_at.plus(believed + Duration::from_millis(150))
 }

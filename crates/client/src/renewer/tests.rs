@@ -65,7 +65,7 @@ impl World {
     }
 
     fn fail(&mut self, key: Key) -> Option<Facts> {
-        self.told(key, Renewal::Failed { connections: CONNECTIONS })
+        self.told(key, Renewal::Failed(Failure::NoAnswer { connections: CONNECTIONS }))
     }
 
     fn losses(&self) -> Vec<(u64, Key, Loss)> {
@@ -117,6 +117,22 @@ fn every_connection_is_tried_at_once_and_only_then_is_it_in_doubt_and_paused() {
     assert_eq!(world.fail(0).unwrap().state_at(world.now), State::Uncertain);
     assert_eq!(world.next_renewals(at(20_000)), [0]);
     assert_eq!(ms_of(world.now), 11_000);
+}
+
+/// An overloaded server isn't asked over every connection in turn: that would be the storm.
+#[test]
+fn a_refusal_that_passes_is_followed_by_a_pause_and_is_no_doubt_at_first() {
+    let mut world = World::holding([granted(TTL, 0)]);
+    let mut asked_at = Vec::new();
+    for _ in 0..4 {
+        assert_eq!(world.next_renewals(at(20_000)), [0]);
+        asked_at.push(ms_of(world.now));
+        world.told(0, Renewal::Failed(Failure::Refused { connections: CONNECTIONS }));
+    }
+    assert_eq!(asked_at, [10_000, 11_000, 12_000, 13_000]);
+    let doubted: Vec<_> =
+        world.said.iter().filter(|(_, _, facts)| facts.failing).map(|said| said.0).collect();
+    assert_eq!(doubted, [12_000]);
 }
 
 /// C67: no answer at all, ever: the deadline alone is enough. 30 s less 1 % and 20 ms.

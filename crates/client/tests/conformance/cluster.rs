@@ -72,7 +72,7 @@ async fn listener() -> TcpListener {
 }
 
 /// Waits until something is so, for at most 20 s.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {
             sleep(Duration::from_millis(20)).await;
@@ -141,6 +141,12 @@ impl Cluster {
 
     pub(crate) async fn status(&self, resource: &str) -> Status {
         self.observer.status(resource).await.unwrap()
+    }
+
+    /// A resource is free and nobody waits for it, soon.
+    pub(crate) async fn nobody_has_or_wants(&self, resource: &str) {
+        let free = Status::Free { lock_delay: None, queue_length: 0 };
+        until(&format!("{resource} is free"), async || self.status(resource).await == free).await;
     }
 
     pub(crate) async fn force_release(&self, resource: &str) {

@@ -42,7 +42,9 @@ impl<'a> Player<'a> {
             let expected = step.expected.as_deref();
             let found = self.step(step, expected.unwrap_or_default()).await;
             if found.as_deref() != expected {
-                return Err(format!("`{}`: found {}", step.line, found.as_deref().unwrap_or("nothing")));
+                let found = found.as_deref().unwrap_or("nothing");
+                let ended = self.ended().await;
+                return Err(format!("line {}, `{}`: found {found}{ended}", step.number, step.line));
             }
         }
         Ok(())
@@ -143,6 +145,17 @@ impl<'a> Player<'a> {
                 "held".to_owned()
             }
         }
+    }
+
+    /// What had been begun and is over without having been asked for.
+    async fn ended(&mut self) -> String {
+        let mut ended = String::new();
+        for (key, begun) in std::mem::take(&mut self.begun) {
+            if begun.is_finished() {
+                ended += &format!("; {key:?} had ended: {:?}", begun.await);
+            }
+        }
+        ended
     }
 
     fn acquired(&mut self, key: (String, String), acquired: Acquired) -> String {

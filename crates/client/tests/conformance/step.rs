@@ -10,6 +10,8 @@ pub(crate) struct Scenario {
 
 /// One line.
 pub(crate) struct Step {
+    /// From 1.
+    pub(crate) number: usize,
     pub(crate) line: String,
     pub(crate) words: Vec<String>,
     pub(crate) expected: Option<String>,
@@ -18,10 +20,11 @@ pub(crate) struct Step {
 impl Scenario {
     pub(crate) fn read_all(script: &str) -> Vec<Self> {
         let mut scenarios: Vec<Self> = Vec::new();
-        for line in script.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+        let lines = (1..).zip(script.lines());
+        for (number, line) in lines.filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty()) {
             match (line.strip_prefix("== "), scenarios.last_mut()) {
                 (Some(name), _) => scenarios.push(Self { name: name.to_owned(), steps: Vec::new() }),
-                (None, Some(scenario)) => scenario.steps.push(Step::read(line)),
+                (None, Some(scenario)) => scenario.steps.push(Step::read(number, line)),
                 (None, None) => panic!("a step before the first scenario: {line}"),
             }
         }
@@ -30,13 +33,13 @@ impl Scenario {
 }
 
 impl Step {
-    fn read(line: &str) -> Self {
+    fn read(number: usize, line: &str) -> Self {
         let (what, expected) = match line.split_once(" -> ") {
             Some((what, expected)) => (what, Some(expected.to_owned())),
             None => (line, None),
         };
         let words = what.split_whitespace().map(str::to_owned).collect();
-        Self { line: line.to_owned(), words, expected }
+        Self { number, line: line.to_owned(), words, expected }
     }
 
     /// `name=1.5s`

@@ -1,11 +1,11 @@
 //! Taking connections.
 //!
-//! Owns: how many there are, what happens beyond that, and that running out of descriptors neither spins nor
-//! parks the door. Never: looks at a request.
+//! Owns: how many there are, and what happens beyond that. Never: looks at a request.
 
 use super::front::Front;
 use super::routes::router;
 use super::{calls, connection};
+use crate::tcp::Accepting;
 use kunci_api::{Code, Problem};
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,12 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// From one failed accept to the next try: descriptors come back as connections end.
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// From one word in the log about failing accepts to the next.
-const SAY_EVERY: Duration = Duration::from_secs(10);
 /// How many connections are told at a time that there are too many; the rest is only closed.
 const REFUSALS_AT_A_TIME: usize = 64;
-/// Connections that a stop still takes: as many as a listener keeps waiting.
-const LEFT_OVER_MAX: usize = 1_024;
 /// How long a refused peer has to read why.
 const REFUSAL_WITHIN: Duration = Duration::from_secs(1);
 
@@ -35,7 +29,6 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
     let routes = router(front.clone());
     tasks.spawn(calls::run(front.clone(), routes.clone(), cut.clone()));
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
-    let mut failing = Failing::default();
     let take = |stream| {
         if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
             let (served, cut) = (connection::serve(stream, front.clone(), routes.clone()), cut.clone());
@@ -54,22 +47,14 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
             });
         }
     };
+    let mut accepting = Accepting::new(listener, "HTTP");
     loop {
-        let accepted = tokio::select! {
+        tokio::select! {
             () = front.stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => take(stream),
-            Err(error) => {
-                failing.happened(&error);
-                if !is_of_one_peer(&error) {
-                    sleep(AGAIN_AFTER).await;
-                }
-            }
+            stream = accepting.next() => take(stream),
         }
     }
-    left_over(listener).into_iter().for_each(take);
+    accepting.left_over().into_iter().for_each(take);
     tasks.close();
     if timeout(front.limits.drain_within, tasks.wait()).await.is_err() {
         tracing::info!(open = tasks.len(), "the stop doesn't wait longer for open HTTP connections");
@@ -77,44 +62,6 @@ pub(super) async fn run(listener: TcpListener, front: Front) {
         tasks.wait().await;
     }
     front.link.close().await;
-}
-
-/// Closes the listener, and gives those that were connected and not taken yet: they would be reset with it.
-fn left_over(listener: TcpListener) -> Vec<TcpStream> {
-    let Ok(listener) = listener.into_std() else { return Vec::new() };
-    // It doesn't block: `into_std` leaves it so.
-    let streams = std::iter::from_fn(|| listener.accept().ok()).take(LEFT_OVER_MAX);
-    let usable = streams.filter_map(|(stream, _)| {
-        stream.set_nonblocking(true).ok()?;
-        TcpStream::from_std(stream).ok()
-    });
-    usable.collect()
-}
-
-/// Whether only the connection that was about to be taken is lost.
-fn is_of_one_peer(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
-}
-
-/// Accepts that fail, logged once in a while.
-#[derive(Default)]
-struct Failing {
-    said: Option<Instant>,
-    unsaid: u64,
-}
-
-impl Failing {
-    fn happened(&mut self, error: &io::Error) {
-        self.unsaid += 1;
-        let now = Instant::now();
-        if self.said.is_none_or(|said| now.duration_since(said) >= SAY_EVERY) {
-            tracing::error!(%error, times = self.unsaid, "can't take HTTP connections; raise the limit of open files if it says so");
-            (self.said, self.unsaid) = (Some(now), 0);
-        }
-    }
 }
 
 /// The answer for a connection too many, before any request was read.

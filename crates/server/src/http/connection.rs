@@ -4,7 +4,8 @@
 
 use super::door::Gone;
 use super::front::Front;
-use super::socket::{Phase, Socket, closed_by_peer};
+use super::socket::{Phase, Socket};
+use crate::tcp;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -15,7 +16,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kunci_replica::Lead;
-use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -32,21 +32,12 @@ pub(super) const CLUSTER: HeaderName = HeaderName::from_static("kunci-cluster");
 /// `Kunci-Leader`: `host:port` of the HTTP door of the member that leads, when one is known.
 pub(super) const LEADER: HeaderName = HeaderName::from_static("kunci-leader");
 
-/// A silent peer is asked after this time whether it is there.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
-/// And again in this rhythm.
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(3);
-/// And is given up after so many times without an answer: 19 s in all.
-const KEEPALIVE_TIMES: u32 = 3;
-/// What was sent and not acknowledged for so long was sent to nobody.
-const UNACKNOWLEDGED_MS: u32 = 20_000;
-
 /// How long a connection that has no request may still send one when the node stops.
 const LINGER: Duration = Duration::from_millis(100);
 
 /// Serves a connection to its end.
 pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
-    if let Err(error) = set_options(&stream) {
+    if let Err(error) = tcp::set_options(&stream) {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
@@ -67,7 +58,7 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
         .max_buf_size(front.limits.head_bytes_max.max(16 << 10))
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);
-    let mut watching = pin!(closed_by_peer(&stream));
+    let mut watching = pin!(tcp::closed_by_peer(&stream));
     // A request that is on its way when the stop comes is answered, not reset.
     let mut stopping = pin!(async {
         front.stop.cancelled().await;
@@ -92,16 +83,6 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
             }
         }
     }
-}
-
-fn set_options(stream: &TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
-    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EVERY)?;
-    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_TIMES)?;
-    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MS)?;
-    Ok(())
 }
 
 async fn answer(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
@@ -164,13 +164,4 @@ impl AsyncWrite for Socket {
             Err(error) => Poll::Ready(Err(error.into())),
         }
     }
-}
-
-/// Waits until the peer has closed its side, also while bytes that it sent before are unread.
-///
-/// Unread bytes hide the close from whoever waits to read, so this asks for urgent data, which nobody sends, and
-/// which the runtime also reports as ready when the reading side is closed.
-pub(super) async fn closed_by_peer(stream: &TcpStream) {
-    // An error ends the connection just as well.
-    drop(stream.ready(Interest::PRIORITY).await);
 }

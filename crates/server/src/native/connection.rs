@@ -192,14 +192,16 @@ impl<'a> Connection<'a> {
             && self.order.len() < limits.in_flight_max
             && self.output.len() < UNREAD_BYTES_MANY
         {
-            match self.lines.next() {
-                Some(Came::Line(line)) => self.take(line, None),
-                Some(Came::Bad(bad)) => self.refuse(bad),
-                Some(Came::MoreOfTheSame) => self.count_bad_line(),
-                None => {
-                    self.is_drained = true;
-                    break;
-                }
+            let Some(came) = self.lines.next() else {
+                self.is_drained = true;
+                break;
+            };
+            // What has come after it belongs to another line.
+            self.line_began = None;
+            match came {
+                Came::Line(line) => self.take(line, None),
+                Came::Bad(bad) => self.refuse(bad),
+                Came::MoreOfTheSame => self.count_bad_line(),
             }
         }
     }
@@ -245,7 +247,9 @@ impl<'a> Connection<'a> {
             Some(subject) => self.answer(subject, tag, end),
             None => self.say(None, tag, end),
         }
-        if why.breaks_grammar() {
+        if why.ends_connection() {
+            self.stop_reading();
+        } else if why.breaks_grammar() {
             self.count_bad_line();
         }
     }
@@ -332,6 +336,11 @@ impl<'a> Connection<'a> {
         is_taken && self.order.len() == 0 && self.output.len() == 0
     }
 
+    /// Nothing is under way. A request that waits is.
+    fn is_idle(&self) -> bool {
+        self.order.len() == 0 && self.output.len() == 0 && self.held.is_none()
+    }
+
     /// Before it waits: gives back what it doesn't need meanwhile.
     fn rest(&mut self) {
         if self.order.len() == 0 {
@@ -344,12 +353,11 @@ impl<'a> Connection<'a> {
     /// When something is due next.
     fn due(&self) -> Instant {
         let limits = &self.front.limits;
-        let is_idle = self.order.len() == 0 && self.output.len() == 0 && self.held.is_none();
         let dues = [
             self.held.as_ref().map(|(_, until)| *until),
             self.output.blocked_since().map(|since| since + limits.write_within),
             self.line_began.map(|began| began + limits.line_within),
-            is_idle.then(|| self.last_active + limits.idle_within),
+            self.is_idle().then(|| self.last_active + limits.idle_within),
             self.stopping.filter(|_| self.reading == Reading::On),
         ];
         dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + NOT_SOON)
@@ -362,8 +370,8 @@ impl<'a> Connection<'a> {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer doesn't read its answers"));
         }
         let is_half_a_line = is_over(self.line_began, limits.line_within);
-        let is_idle = self.order.len() == 0 && is_over(Some(self.last_active), limits.idle_within);
-        if is_half_a_line || is_idle || is_over(self.stopping, Duration::ZERO) {
+        let is_idle_for_long = self.is_idle() && is_over(Some(self.last_active), limits.idle_within);
+        if is_half_a_line || is_idle_for_long || is_over(self.stopping, Duration::ZERO) {
             self.stop_reading();
         }
         Ok(())
