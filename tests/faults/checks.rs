@@ -59,6 +59,8 @@ pub(crate) struct Summary {
     pub(crate) grants: usize,
     /// Waiters that could be followed from the queue to their grant.
     pub(crate) followed: usize,
+    /// From the end of a lease that lapsed to the next waiter's answer, at most, in ms: L1.
+    pub(crate) hand_over_ms: u64,
     /// Resources whose histories the linearizability search took, and those that it gave up on.
     pub(crate) searched: usize,
     pub(crate) given_up: usize,
@@ -66,9 +68,12 @@ pub(crate) struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, answered, unknown, grants, followed, searched, given_up } = self;
+        let Self { calls, answered, unknown, grants, followed, hand_over_ms, searched, given_up } = self;
         write!(f, "{calls} calls, {answered} answered, {unknown} unknown; {grants} grants; ")?;
-        write!(f, "{followed} waiters followed; ")?;
+        write!(
+            f,
+            "{followed} waiters followed; lapsed leases reached the next in {hand_over_ms} ms at most; "
+        )?;
         write!(f, "{searched} resources searched for an order, {given_up} given up")
     }
 }
@@ -84,6 +89,7 @@ pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
         answered: calls.iter().filter(|call| call.answer().is_some()).count(),
         unknown: calls.iter().filter(|call| call.may_have_applied() && call.answer().is_none()).count(),
         grants: facts.leases().count(),
+        hand_over_ms: timing::of_facts(&facts).iter().map(|found| found.delay_ms).max().unwrap_or_default(),
         followed: s6_order::followed_count(&facts),
         searched: search.searched,
         given_up: search.given_up,

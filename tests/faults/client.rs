@@ -185,8 +185,9 @@ impl Node {
 fn request(op: &Op) -> (&'static str, String, Option<Value>) {
     let of = |resource: &str, verb: &str| format!("/locks/{}{verb}", resource.replace('/', "%2F"));
     match op {
-        Op::Acquire { resource, owner, request, ttl_ms, wait_ms } => {
-            let body = json!({ "clientId": owner, "requestId": request, "leaseDurationMs": ttl_ms, "waitTimeoutMs": wait_ms });
+        Op::Acquire { resource, owner, request, ttl_ms, wait_ms, delay_ms } => {
+            let body = json!({ "clientId": owner, "requestId": request, "leaseDurationMs": ttl_ms,
+                "waitTimeoutMs": wait_ms, "lockDelayMs": delay_ms });
             ("POST", of(resource, "/acquire"), Some(body))
         }
         Op::Renew { resource, lease } => ("POST", of(resource, "/renew"), Some(json!({ "leaseId": lease }))),

@@ -2,26 +2,19 @@
 //!
 //! Owns: the phases and their order. Never: what a client does in its turn.
 
-use crate::book::{Book, Lately};
 use crate::caller::{Caller, Common, Failed, hex};
+use crate::phases::{Phases, Played, Tell};
 use crate::plan::{InvalidPlan, Pace, Plan, Workload};
-use crate::player::{AcquireRelease, HandOff, Hot, Mix, Player, Reads, play};
-use crate::progress::{Phase, Progress};
+use crate::player::{AcquireRelease, HandOff, Hot, Mix, Player, Reads};
+use crate::progress::Progress;
 use crate::report::{EndedBy, Report};
-use crate::stage::Stage;
 use futures::future::{join_all, try_join_all};
-use kunci_client::{BootClock, Client, Clock as _, Error, Moment, SystemRandomness};
+use kunci_client::{BootClock, Client, Error, SystemRandomness};
 use kunci_types::Owner;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval_at, Instant};
 use tokio_util::sync::CancellationToken;
-
-/// What a bench is told by, each second.
-type Tell<'a> = &'a mut (dyn FnMut(&Progress) + Send);
-
-const EVERY_SECOND: Duration = Duration::from_secs(1);
 
 /// A bench that is connected and has done nothing yet.
 #[derive(Debug)]
@@ -79,16 +72,16 @@ impl Bench {
 
     /// What it is about to do to which cluster, in one line.
     pub fn announcement(&self) -> String {
-        let Plan { workload, clients, warm_up, duration, .. } = self.plan;
+        let Plan { workload, pace, clients, warm_up, duration, .. } = self.plan;
         let what = match workload {
             Workload::AcquireRelease => "acquire and release a resource each".to_owned(),
             Workload::Mix { held } => format!("hold {held} locks, acquire, renew and release"),
             Workload::HandOff => "hand one lock on".to_owned(),
             Workload::Reads => "ask for the status of locks that they hold".to_owned(),
         };
-        let pace = match self.pace() {
-            ("open", Some(rate)) => format!("{rate} times a second"),
-            _ => "as fast as it answers".to_owned(),
+        let pace = match pace {
+            Pace::Open { per_second } => format!("{per_second} times a second"),
+            Pace::Closed => "as fast as it answers".to_owned(),
         };
         let seconds = (warm_up + duration).as_secs_f64();
         let cluster = self.cluster().map(|id| format!("cluster {id} ")).unwrap_or_default();
@@ -114,7 +107,8 @@ impl Bench {
             }
             Workload::Mix { held } => {
                 let share = |number| held / self.plan.clients + u32::from(number < held % self.plan.clients);
-                let players = clients.map(|number| Mix::new(self.caller(number), number, share(number) as usize));
+                let players =
+                    clients.map(|number| Mix::new(self.caller(number), number, share(number) as usize));
                 self.phases(players.collect(), &mut tell).await
             }
             Workload::HandOff => {
@@ -142,30 +136,50 @@ impl Bench {
         self.clients.first().and_then(Client::cluster)
     }
 
-    fn pace(&self) -> (&'static str, Option<u32>) {
-        match self.plan.pace {
-            Pace::Closed => ("closed", None),
-            Pace::Open { per_second } => ("open", Some(per_second.get())),
-        }
+    async fn phases<P: Player>(&self, players: Vec<P>, tell: Tell<'_>) -> Result<Report, BenchError> {
+        let mut phases = Phases { plan: self.plan, common: self.common.clone(), tell };
+        let played = phases.run(players).await;
+        // Whatever still goes on in the background ends here.
+        join_all(self.clients.iter().map(Client::close)).await;
+        played.map(|played| self.report(&played))
     }
 
-    async fn phases<P: Player>(&self, players: Vec<P>, tell: Tell<'_>) -> Result<Report, BenchError> {
-        let clock = self.common.clock.clone();
-        let mut tasks = JoinSet::new();
-        for mut player in players {
-            tasks.spawn(async move {
-                let prepared = player.prepare().await;
-                (player, prepared)
-            });
-        }
-        let (players, prepared) = self.all(tasks, Phase::Preparing, tell).await;
-        if let Some(failed) = prepared.into_iter().find_map(Result::err) {
-            self.give_back(players, tell).await;
-            return Err(BenchError::Prepare(failed.detail));
-        }
-        let stage = Stage::begin(clock, &self.plan, self.common.stop.clone());
-        let book = Book::new(stage.clone()).map_err(|error| BenchError::Begin(error.to_string()))?;
-        let players = self.measure(players, &stage, &Arc::new(book), tell).await;
-        todo!()
+    fn report(&self, played: &Played) -> Report {
+        let Played { stage, book, left_behind } = played;
+        let Plan { workload, pace, clients, connections, ttl, warm_up, .. } = self.plan;
+        let (pace, rate) = match pace {
+            Pace::Closed => ("closed", None),
+            Pace::Open { per_second } => ("open", Some(per_second.get())),
+        };
+        let seconds = in_seconds(stage.counted());
+        let overload = stage.overload();
+        let report = Report {
+            workload: workload.name(),
+            pace,
+            rate,
+            clients,
+            connections,
+            held: if let Workload::Mix { held } = workload { Some(held) } else { None },
+            ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+            cluster: self.cluster(),
+            endpoints: self.endpoints.clone(),
+            prefix: self.common.prefix.clone(),
+            warm_up_seconds: in_seconds(warm_up),
+            seconds,
+            ended_by: if stage.is_stopped_early() { EndedBy::Stop } else { EndedBy::Duration },
+            late: overload.map(|overload| overload.late),
+            never_begun: overload.map(|overload| overload.never_begun),
+            left_behind: *left_behind,
+            operations: 0,
+            per_second: 0.0,
+            errors: BTreeMap::new(),
+            kinds: Vec::new(),
+        };
+        report.of_kinds(book.figures(seconds))
     }
+}
+
+/// To a thousandth.
+fn in_seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000.0).round() / 1_000.0
 }

@@ -139,7 +139,8 @@ impl Book {
     /// The figures of each kind of which there was one, over `seconds` that were counted.
     pub(crate) fn figures(&self, seconds: f64) -> Vec<KindReport> {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = pages.kinds.iter().filter(|(_, page)| !page.micros.is_empty() || !page.errors.is_empty());
+        let written =
+            pages.kinds.iter().filter(|(_, page)| !page.micros.is_empty() || !page.errors.is_empty());
         let figures = written.map(|(kind, page)| {
             let errors = page.errors.iter().map(|(code, count)| ((*code).to_owned(), *count)).collect();
             let latency = (!page.micros.is_empty()).then(|| latency(&page.micros));
@@ -157,5 +158,76 @@ fn latency(micros: &Histogram<u64>) -> Latency {
         p99: micros.value_at_quantile(0.99),
         p999: micros.value_at_quantile(0.999),
         max: micros.max(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Pace, Plan, Workload};
+    use kunci_client::RuntimeClock;
+    use tokio::time::advance;
+    use tokio_util::sync::CancellationToken;
+
+    fn book() -> (Arc<Stage>, Book) {
+        let plan = Plan { warm_up: Duration::ZERO, ..Plan::new(Workload::Reads, Pace::Closed) };
+        let stage = Stage::begin(Arc::new(RuntimeClock::new()), &plan, CancellationToken::new());
+        (stage.clone(), Book::new(stage).unwrap())
+    }
+
+    /// Latencies of 1 to `count` ms, as operations that all began at once.
+    async fn noted(stage: &Stage, book: &Book, count: u64) {
+        let start = stage.now();
+        for _ in 0..count {
+            advance(Duration::from_millis(1)).await;
+            book.note(Kind::Renew, start, Ok(()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quantile_is_right_to_one_in_a_thousand() {
+        let (stage, book) = book();
+        noted(&stage, &book, 1_000).await;
+        let figures = book.figures(2.0).remove(0);
+        assert_eq!((figures.kind, figures.operations, figures.per_second), ("renew", 1_000, 500.0));
+        let Latency { min, p50, p90, p99, p999, max } = figures.latency_us.unwrap();
+        let exact = [1_000, 500_000, 900_000, 990_000, 999_000, 1_000_000_u64];
+        for (found, exact) in [min, p50, p90, p99, p999, max].into_iter().zip(exact) {
+            assert!(found.abs_diff(exact) <= exact / 1_000, "found {found}, exact {exact}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_is_counted_by_its_code_and_is_in_no_latency() {
+        let (stage, book) = book();
+        book.note(Kind::Acquire, stage.now(), Err("held"));
+        book.note(Kind::Acquire, stage.now(), Err("held"));
+        book.note(Kind::Acquire, stage.now(), Err("no_leader"));
+        let figures = book.figures(1.0).remove(0);
+        assert_eq!((figures.operations, figures.latency_us), (0, None));
+        assert_eq!(figures.errors, BTreeMap::from([("held".to_owned(), 2), ("no_leader".to_owned(), 1)]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_longer_than_can_be_told_apart_counts_as_the_longest() {
+        let (stage, book) = book();
+        let start = stage.now();
+        advance(Duration::from_secs(100_000)).await;
+        book.note(Kind::Status, start, Ok(()));
+        let max = book.figures(1.0)[0].latency_us.unwrap().max;
+        assert!(max.abs_diff(MICROS_MAX) <= MICROS_MAX / 1_000, "{max}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lately_is_since_the_last_question_and_counts_requests_only() {
+        let (stage, book) = book();
+        noted(&stage, &book, 100).await;
+        book.note(Kind::HandOff, stage.now(), Ok(()));
+        book.note(Kind::Renew, stage.now(), Err("expired"));
+        let lately = book.lately();
+        assert_eq!((lately.operations, lately.errors), (100, 1));
+        assert_eq!((lately.p50.as_millis(), lately.p99.as_millis()), (50, 99));
+        let nothing = Lately { operations: 0, errors: 0, p50: Duration::ZERO, p99: Duration::ZERO };
+        assert_eq!(book.lately(), nothing);
     }
 }

@@ -5,7 +5,8 @@
 use crate::book::FailureCode;
 use kunci_client::native::{self, Outcome, Refused, Request, WaitFor};
 use kunci_client::{
-    Applied, Certainty, Client, Clock, Code, Error, ErrorKind, Proof, Randomness, ResourceName, parse_lease_id,
+    Applied, Certainty, Client, Clock, Code, Error, ErrorKind, Proof, Randomness, ResourceName,
+    parse_lease_id,
 };
 use kunci_types::{LeaseId, LockDelay, Owner, RequestId, Ttl};
 use std::fmt::Write as _;
@@ -76,7 +77,8 @@ impl Caller {
 
     /// A name of this bench's own.
     pub(crate) fn key(&self, name: impl std::fmt::Display) -> Result<ResourceName, Failed> {
-        ResourceName::parse(&format!("{}{name}", self.common.prefix)).map_err(|error| Failed::here(error.to_string()))
+        ResourceName::parse(&format!("{}{name}", self.common.prefix))
+            .map_err(|error| Failed::here(error.to_string()))
     }
 
     /// 128 fresh random bits.
@@ -231,4 +233,30 @@ pub(crate) fn hex<const BYTES: usize>(randomness: &dyn Randomness) -> std::io::R
         let _ = write!(text, "{byte:02x}");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kunci_client::native::Answer;
+
+    fn failed(line: &str) -> Failed {
+        Failed::answered(&Answer::parse(line.as_bytes()).unwrap().outcome)
+    }
+
+    #[test]
+    fn an_error_is_counted_by_the_code_of_its_line_and_a_new_one_by_none() {
+        let codes = ["expired", "unknown_lease", "over_limit", "out_of_policy", "from_the_future"];
+        let found = codes.map(|code| failed(&format!("E N a code={code} applied=no detail=x at=1.0")).code);
+        assert_eq!(found, ["expired", "unknown_lease", "over_limit", "out_of_policy", "unknown_code"]);
+        assert_eq!(failed("H A a holder=w token=1 ttl_ms=5 queue=0 req=r at=1.0").code, "held");
+        assert_eq!(failed("T A a req=r at=1.0").code, "timed_out");
+    }
+
+    #[test]
+    fn what_a_server_decided_is_not_asked_again() {
+        assert!(!failed("E N a code=expired applied=no detail=x at=1.0").is_undecided());
+        let unknown = failed("E N a code=outcome_unknown applied=unknown detail=x at=1.0");
+        assert!(unknown.is_undecided() && unknown.may_have_happened());
+    }
 }

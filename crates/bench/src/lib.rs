@@ -15,6 +15,7 @@
 mod bench;
 mod book;
 mod caller;
+mod phases;
 mod plan;
 mod player;
 mod progress;

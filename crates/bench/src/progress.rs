@@ -31,7 +31,7 @@ pub struct Progress {
     pub per_second: f64,
     /// Errors since the last time.
     pub errors: u64,
-    /// Half of the operations since the last time were faster.
+    /// Half of the operations since the last time were at most this slow; nothing when there were none.
     pub p50: Duration,
     /// 99 % of them were.
     pub p99: Duration,
@@ -51,7 +51,10 @@ impl fmt::Display for Progress {
         };
         let ms = |duration: Duration| duration.as_secs_f64() * 1_000.0;
         write!(f, "{phase} {seconds:>4.0} s  {:>8.0}/s", self.per_second)?;
-        write!(f, "  p50 {:.3} ms  p99 {:.3} ms  errors {}", ms(self.p50), ms(self.p99), self.errors)?;
+        if self.per_second > 0.0 {
+            write!(f, "  p50 {:.3} ms  p99 {:.3} ms", ms(self.p50), ms(self.p99))?;
+        }
+        write!(f, "  errors {}", self.errors)?;
         self.late.map_or(Ok(()), |late| write!(f, "  late {late}"))
     }
 }
@@ -75,6 +78,8 @@ mod tests {
             progress.to_string(),
             "measuring      3 s      5998/s  p50 0.412 ms  p99 3.070 ms  errors 2  late 7"
         );
+        let dead = Progress { per_second: 0.0, late: None, ..progress };
+        assert_eq!(dead.to_string(), "measuring      3 s         0/s  errors 2");
         let closed = Progress { phase: Phase::GivingBack, late: None, ..progress };
         assert_eq!(closed.to_string(), "giving back    3 s");
     }

@@ -47,7 +47,7 @@ pub struct Report {
     pub late: Option<u64>,
     /// Operations that were due and never began, for want of a free client; of an open loop only. They are in no latency.
     pub never_begun: Option<u64>,
-    /// Locks that couldn't be given back; they run out.
+    /// Locks that were held at the end and couldn't be given back; they run out.
     pub left_behind: u64,
     /// Each kind of operation.
     pub kinds: Vec<KindReport>,
@@ -136,4 +136,72 @@ fn per_second(operations: u64, seconds: f64) -> f64 {
     }
     // Fewer than 2^53 operations: exact.
     (operations as f64 / seconds * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a bench found in two kinds of which one failed sometimes, and in one that is no request.
+    pub(super) fn report() -> Report {
+        let latency = Latency { min: 412, p50: 1_003, p90: 2_500, p99: 9_000, p999: 12_345, max: 120_000 };
+        let errors = BTreeMap::from([("expired".to_owned(), 2), ("no_leader".to_owned(), 1)]);
+        let kinds = vec![
+            KindReport::new(("acquire", true), 1_200, 10.0, BTreeMap::new(), Some(latency)),
+            KindReport::new(("release", true), 0, 10.0, errors, None),
+            KindReport::new(("hand-off", false), 7, 10.0, BTreeMap::new(), Some(latency)),
+        ];
+        let report = Report {
+            workload: "mix",
+            pace: "open",
+            rate: Some(400),
+            clients: 256,
+            connections: 16,
+            held: Some(1_000),
+            ttl_ms: 30_000,
+            cluster: Some("c1".to_owned()),
+            endpoints: vec!["127.0.0.1:7401".to_owned(), "[::1]:7401".to_owned()],
+            prefix: "bench/01234567/".to_owned(),
+            warm_up_seconds: 2.0,
+            seconds: 10.0,
+            ended_by: EndedBy::Stop,
+            late: Some(5),
+            never_begun: Some(0),
+            left_behind: 3,
+            operations: 0,
+            per_second: 0.0,
+            errors: BTreeMap::new(),
+            kinds: Vec::new(),
+        };
+        report.of_kinds(kinds)
+    }
+
+    #[test]
+    fn the_whole_is_the_sum_of_its_requests() {
+        let report = report();
+        assert_eq!((report.operations, report.per_second), (1_200, 120.0));
+        assert_eq!(report.errors.values().sum::<u64>(), 3);
+    }
+
+    #[test]
+    fn programs_find_the_figures_under_these_names() {
+        let json = serde_json::to_value(report()).unwrap();
+        assert_eq!(json["endedBy"], "stop");
+        assert_eq!(json["perSecond"], 120.0);
+        assert_eq!(json["neverBegun"], 0);
+        assert_eq!(
+            json["kinds"][0],
+            serde_json::json!({
+                "kind": "acquire", "operations": 1_200, "perSecond": 120.0, "errors": {},
+                "latencyUs": { "min": 412, "p50": 1_003, "p90": 2_500, "p99": 9_000, "p999": 12_345, "max": 120_000 },
+            })
+        );
+        assert_eq!(json["kinds"][1]["latencyUs"], serde_json::Value::Null);
+        assert_eq!(json["kinds"][1]["errors"], serde_json::json!({ "expired": 2, "no_leader": 1 }));
+    }
+
+    #[test]
+    fn where_nothing_was_counted_nothing_is_divided() {
+        assert_eq!(per_second(0, 0.0), 0.0);
+    }
 }

@@ -56,14 +56,17 @@ mod tests {
 
     #[test]
     fn operations_start_at_even_intervals_from_the_beginning() {
-        let ms = |ms| Duration::from_millis(5_000 + ms);
+        let ms = |ms: u64| Duration::from_millis(5_000 + ms);
         assert_eq!(starts(&schedule(4), 0..5), [ms(0), ms(250), ms(500), ms(750), ms(1_000)]);
     }
 
     #[test]
     fn a_rate_that_does_not_divide_a_second_does_not_drift() {
         let schedule = schedule(3);
-        assert_eq!(starts(&schedule, [3, 3_000_000]), [Duration::from_secs(6), Duration::from_secs(1_000_005)]);
+        assert_eq!(
+            starts(&schedule, [3, 3_000_000]),
+            [Duration::from_secs(6), Duration::from_secs(1_000_005)]
+        );
     }
 
     #[test]

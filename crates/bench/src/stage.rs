@@ -18,6 +18,7 @@ const LATE_AFTER: Duration = Duration::from_millis(1);
 pub(crate) struct Stage {
     clock: Arc<dyn Clock>,
     schedule: Option<Schedule>,
+    began_at: Moment,
     counted_from: Moment,
     until: Moment,
     /// Somebody wants it to end early.
@@ -42,14 +43,15 @@ pub(crate) struct Overload {
 impl Stage {
     /// Begins the warm-up now.
     pub(crate) fn begin(clock: Arc<dyn Clock>, plan: &Plan, stop: CancellationToken) -> Arc<Self> {
-        let begins = clock.now();
-        let counted_from = begins.plus(plan.warm_up);
+        let began_at = clock.now();
+        let counted_from = began_at.plus(plan.warm_up);
         let schedule = match plan.pace {
             Pace::Closed => None,
-            Pace::Open { per_second } => Some(Schedule::new(begins, per_second)),
+            Pace::Open { per_second } => Some(Schedule::new(began_at, per_second)),
         };
         Arc::new(Self {
             schedule,
+            began_at,
             counted_from,
             until: counted_from.plus(plan.duration),
             over: stop.child_token(),
@@ -71,14 +73,14 @@ impl Stage {
         (self.counted_from..self.until).contains(&started_at)
     }
 
+    /// When the warm-up began.
+    pub(crate) fn began_at(&self) -> Moment {
+        self.began_at
+    }
+
     /// When operations are counted from.
     pub(crate) fn counted_from(&self) -> Moment {
         self.counted_from
-    }
-
-    /// When no more operations start, unless somebody stops it before.
-    pub(crate) fn until(&self) -> Moment {
-        self.until
     }
 
     /// Waits for the end, and says so to everybody.
@@ -93,19 +95,24 @@ impl Stage {
         &self.over
     }
 
+    /// When it ended; `None` before.
+    pub(crate) fn ended_at(&self) -> Option<Moment> {
+        self.ended_at.get().copied()
+    }
+
     pub(crate) fn is_stopped_early(&self) -> bool {
-        self.ended_at.get().is_none_or(|ended_at| *ended_at < self.until)
+        self.ended_at().is_none_or(|ended_at| ended_at < self.until)
     }
 
     /// How long operations were counted.
     pub(crate) fn counted(&self) -> Duration {
-        self.ended_at.get().map_or(Duration::ZERO, |ended_at| ended_at.since(self.counted_from))
+        self.ended_at().map_or(Duration::ZERO, |ended_at| ended_at.since(self.counted_from))
     }
 
     /// How an open loop kept its rate; `None` of a closed one.
     pub(crate) fn overload(&self) -> Option<Overload> {
         let schedule = self.schedule.as_ref()?;
-        let ended_at = self.ended_at.get().copied().unwrap_or(self.counted_from).max(self.counted_from);
+        let ended_at = self.ended_at().unwrap_or(self.counted_from).max(self.counted_from);
         let due = schedule.starts_before(ended_at) - schedule.starts_before(self.counted_from);
         Some(Overload {
             late: self.late.load(Ordering::Relaxed),
@@ -146,6 +153,10 @@ impl Turns {
             return None;
         }
         let (Some(schedule), Some(alarm)) = (&stage.schedule, &mut self.alarm) else { return Some(now) };
+        if now >= stage.counted_from {
+            // What the warm-up couldn't begin isn't made up for: nobody would see in the figures why they are bad.
+            stage.taken.fetch_max(schedule.starts_before(stage.counted_from), Ordering::Relaxed);
+        }
         let start = schedule.start(stage.taken.fetch_add(1, Ordering::Relaxed));
         if start >= stage.until {
             return None;
@@ -158,12 +169,58 @@ impl Turns {
         Some(start)
     }
 
-    /// Whether a client that failed had better pause: nothing else slows it down.
-    pub(crate) fn has_no_rate(&self) -> bool {
-        self.alarm.is_none()
+    /// Whether starts come at a rate.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.alarm.is_some()
     }
 
     pub(crate) fn stage(&self) -> &Stage {
         &self.stage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Workload;
+    use kunci_client::RuntimeClock;
+    use std::num::NonZeroU32;
+
+    fn stage(pace: Pace) -> (Arc<Stage>, CancellationToken) {
+        let plan = Plan::new(Workload::Reads, pace);
+        let stop = CancellationToken::new();
+        (Stage::begin(Arc::new(RuntimeClock::new()), &plan, stop.clone()), stop)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_starts_after_the_warm_up_and_before_the_end_is_counted() {
+        let (stage, _) = stage(Pace::Closed);
+        let at = |ms| stage.began_at.plus(Duration::from_millis(ms));
+        let counted = [1_999, 2_000, 11_999, 12_000].map(|ms| stage.counts(at(ms)));
+        assert_eq!(counted, [false, true, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_stopped_early_says_what_was_counted_until_then() {
+        let (stage, stop) = stage(Pace::Open { per_second: NonZeroU32::new(10).unwrap() });
+        let mut turns = stage.turns();
+        let client = async { while turns.next().await.is_some() {} };
+        let stopping = async {
+            tokio::time::sleep(Duration::from_millis(5_050)).await;
+            stop.cancel();
+        };
+        tokio::join!(client, stopping, stage.end());
+        assert!(stage.is_stopped_early());
+        assert_eq!(stage.counted(), Duration::from_millis(3_050));
+        assert_eq!(stage.overload(), Some(Overload { late: 0, never_begun: 0 }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_share_the_starts_and_none_is_taken_twice() {
+        let (stage, _) = stage(Pace::Open { per_second: NonZeroU32::new(4).unwrap() });
+        let mut clients = [stage.turns(), stage.turns(), stage.turns()];
+        let starts = futures::future::join_all(clients.iter_mut().map(Turns::next)).await;
+        let offsets = starts.into_iter().map(|start| start.unwrap().since(stage.began_at).as_millis());
+        assert_eq!(offsets.collect::<Vec<_>>(), [0, 250, 500]);
     }
 }

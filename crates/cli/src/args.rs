@@ -2,9 +2,11 @@
 //!
 //! Owns: verbs, options, their help. Never: does anything.
 
+mod bench;
 mod cluster;
 mod dashed;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use cluster::{
     AddArgs, ClusterArgs, ClusterVerb, DevClusterArgs, InitArgs, JoinArgs, Joining, RemoveArgs, ReplaceArgs,
     TransferArgs,
@@ -69,6 +71,8 @@ pub(crate) enum Verb {
     Cluster(ClusterArgs),
     /// Run a whole cluster on this machine, for trying out.
     DevCluster(DevClusterArgs),
+    /// Put load on a cluster and measure it.
+    Bench(BenchArgs),
     /// Show a node's settings and where each comes from.
     Config(ConfigArgs),
     /// Look at the log of a node that isn't running, and cut a last record that a crash left unfinished.
@@ -95,6 +99,7 @@ impl Verb {
             Self::Cluster(args) => args.server(),
             Self::Config(args) => return args.form(),
             Self::Repair(args) => return if args.json { Form::Json } else { Form::Human },
+            Self::Bench(args) => return if args.json { Form::Json } else { Form::Human },
             // What `exec` prints is its command's, what `dev-cluster` prints its nodes'.
             Self::Exec(_) | Self::Server(_) | Self::DevCluster(_) | Self::Completions(_) | Self::Man(_) => {
                 return Form::Human;

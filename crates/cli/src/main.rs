@@ -55,6 +55,7 @@ fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
         Verb::Server(args) => server::run(args),
         Verb::Config(args) => server::show_config(args),
         Verb::Repair(args) => verbs::repair::run(&args, output),
+        Verb::Bench(args) => verbs::bench::run(&args, output),
         Verb::Completions(args) => verbs::completions::run(&args, output),
         Verb::Man(args) => verbs::man::run(&args, output),
         // One thread: the kernel ties a child's parent-death signal to the thread that started the child.
@@ -82,8 +83,11 @@ async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Cluster(args) => verbs::cluster::run(&args, output).await,
         Verb::DevCluster(args) => dev_cluster::run(&args, output).await,
         Verb::Exec(args) => exec::run(&args, &Client::new(&args.server.url)?, output).await,
-        Verb::Server(_) | Verb::Config(_) | Verb::Repair(_) | Verb::Completions(_) | Verb::Man(_) => {
-            Ok(Exit::Done)
-        }
+        Verb::Server(_)
+        | Verb::Config(_)
+        | Verb::Repair(_)
+        | Verb::Bench(_)
+        | Verb::Completions(_)
+        | Verb::Man(_) => Ok(Exit::Done),
     }
 }

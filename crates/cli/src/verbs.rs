@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 pub(crate) mod acquire;
+pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod cluster;
 pub(crate) mod completions;

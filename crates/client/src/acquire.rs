@@ -190,9 +190,9 @@ async fn hand_out(
     let timing = wanted.timing;
     let (mut sent_at, mut remaining, mut is_final) = (sent_at, Duration::from_millis(grant.ttl_ms), false);
     let answered_at = core.clock.now();
-    // Nobody knows when within the call the lease began. After a wait that could be nearly all of it: a renewal makes
-    // it sharp.
-    if answered_at.since(sent_at) > timing.margin() {
+    // Nobody knows when within the call the lease began: after a wait that could be nearly all of it. And of a grant that is
+    // told again little may be left. A renewal makes it sharp and whole.
+    if answered_at.since(sent_at) > timing.margin() || remaining < timing.ttl / 2 {
         match sharpen(core, &lease, timing, answered_at).await? {
             Ok(renewed) => (sent_at, remaining, is_final) = renewed,
             Err(ending) => return Ok(Err(ending)),

@@ -5,8 +5,9 @@
 
 use crate::client::Core;
 use crate::clock::Moment;
-use crate::error::{Certainty, Error, Patience, WAITED_LONG};
+use crate::error::{Certainty, Error};
 use crate::links::{CallError, Round, Try};
+use crate::patience::{Patience, WAITED_LONG};
 use crate::wire::PAUSE;
 use kunci_api::native::{Outcome, Request, WaitFor};
 use std::time::Duration;

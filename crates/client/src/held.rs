@@ -147,20 +147,27 @@ impl HeldLock {
     ///
     /// # Errors
     /// When the lock had been lost, which is known at once, or no server confirmed; then the lease runs out by itself.
-    pub async fn release(mut self) -> Result<(), Error> {
+    pub async fn release(self) -> Result<(), Error> {
+        self.start_release().await
+    }
+
+    /// Has it released, and returns what waits for the confirmation.
+    pub(crate) fn start_release(mut self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.is_given_back = true;
-        match self.shared.loss() {
-            Some(loss) => {
-                self.give_back(None);
-                let is_ended = matches!(loss, Loss::Ended(_));
-                Err(Error::lost(loss, if is_ended { Certainty::NotApplied } else { Certainty::Unknown }))
-            }
-            None => {
-                let (reply, released) = oneshot::channel();
-                self.give_back(Some(reply));
-                released.await.unwrap_or_else(|_| Err(Error::closed(Certainty::Unknown)))
+        let loss = self.shared.loss();
+        let (reply, released) = oneshot::channel();
+        self.give_back(loss.is_none().then_some(reply));
+        async move {
+            match loss {
+                Some(loss @ Loss::Ended(_)) => Err(Error::lost(loss, Certainty::NotApplied)),
+                Some(loss) => Err(Error::lost(loss, Certainty::Unknown)),
+                None => released.await.unwrap_or_else(|_| Err(Error::closed(Certainty::Unknown))),
             }
         }
+    }
+
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.shared.loss()
     }
 
     /// Neither blocks nor needs a runtime, and never panics: it may run anywhere, at any time.

@@ -76,20 +76,15 @@ struct Kept {
     forgotten: CancellationToken,
 }
 
-/// Something that has come to its end.
-#[derive(Clone, Copy)]
-enum Done {
-    Renewal(Key, Renewal),
-    Other,
-}
-
 struct Keeper {
     links: Links,
     clock: Arc<dyn Clock>,
     renewer: Renewer,
     kept: BTreeMap<Key, Kept>,
-    renewals: FuturesUnordered<BoxFuture<'static, Done>>,
-    others: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// On their way. One of a lease that was released meanwhile comes to nothing.
+    renewals: FuturesUnordered<BoxFuture<'static, Option<(Key, Renewal)>>>,
+    /// Releases and cancellations.
+    others: FuturesUnordered<BoxFuture<'static, ()>>,
     settling: Vec<oneshot::Sender<()>>,
 }
 
@@ -112,14 +107,13 @@ impl Keeper {
         while is_wanted || !self.others.is_empty() {
             let wake_at = self.renewer.wake_at();
             tokio::select! {
-                biased;
                 order = orders.recv(), if is_wanted => match order {
                     Some(order) => self.handle(order),
                     None => is_wanted = false,
                 },
                 () = alarm.ring_at(wake_at.unwrap_or_default()), if wake_at.is_some() => {}
-                Some(done) = self.renewals.next() => self.done(done),
-                Some(Done::Other | Done::Renewal(..)) = self.others.next() => {}
+                Some(renewal) = self.renewals.next() => self.told(renewal),
+                Some(()) = self.others.next() => {}
             }
             self.look();
         }
@@ -140,14 +134,12 @@ impl Keeper {
                     if let Some(reply) = reply {
                         let _ = reply.send(released);
                     }
-                    Done::Other
                 }));
             }
             Order::TakeBack(request) => {
                 let links = self.links.clone();
                 self.others.push(Box::pin(async move {
                     release::take_back(&links, &request).await;
-                    Done::Other
                 }));
             }
             Order::Settle { reply } => self.settling.push(reply),
@@ -181,9 +173,7 @@ impl Keeper {
             let forgotten = kept.forgotten.clone();
             self.renewals.push(Box::pin(async move {
                 let renewal = renew::try_once(&links, &lease, within);
-                // A renewal of a lease that was released meanwhile has nobody to tell.
-                let renewal = forgotten.run_until_cancelled(renewal).await;
-                renewal.map_or(Done::Other, |renewal| Done::Renewal(key, renewal))
+                Some((key, forgotten.run_until_cancelled(renewal).await?))
             }));
         }
         if self.others.is_empty() {
@@ -193,8 +183,8 @@ impl Keeper {
         }
     }
 
-    fn done(&mut self, done: Done) {
-        let Done::Renewal(key, renewal) = done else { return };
+    fn told(&mut self, renewal: Option<(Key, Renewal)>) {
+        let Some((key, renewal)) = renewal else { return };
         if let Some(facts) = self.renewer.told(key, renewal, self.clock.now()) {
             self.publish(key, facts);
         }

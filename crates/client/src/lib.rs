@@ -39,6 +39,7 @@ mod held;
 mod keeper;
 mod links;
 mod lock;
+mod patience;
 mod random;
 mod release;
 mod renew;

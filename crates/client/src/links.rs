@@ -136,7 +136,9 @@ impl Links {
                 }
             };
             if let Some(passing) = Passing::read(&outcome) {
-                self.0.known.leads_no_more(&link.address);
+                if passing.is_no_leader() {
+                    self.0.known.leads_no_more(&link.address);
+                }
                 return Try::Passing(passing);
             }
             let Outcome::Moved { leader, .. } = outcome else {

@@ -2,9 +2,10 @@
 //!
 //! Owns: how often and for how long. Never: takes longer than its budget, whatever the servers do.
 
-use crate::error::{Certainty, Error, Patience};
+use crate::error::{Certainty, Error};
 use crate::keeper::{Lease, Request};
 use crate::links::{Links, Round, Try};
+use crate::patience::Patience;
 use crate::renew;
 use crate::state::Loss;
 use crate::wire::PAUSE;

@@ -9,7 +9,7 @@ use crate::error::{Certainty, Error};
 use crate::held::{HeldLock, InDoubt};
 use crate::lock::{Options, choices};
 use crate::state::Loss;
-use futures::future::{Either, pending, select, select_all};
+use futures::future::{Either, join_all, pending, select, select_all};
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
@@ -86,7 +86,11 @@ impl LocksRequest {
                 Err(error) => return Err(held.fail(error).await),
             }
         }
-        Ok(held)
+        // Handed out together, they are held together.
+        match held.locks.iter().find_map(HeldLock::loss) {
+            Some(loss) => Err(held.fail(Error::lost(loss, Certainty::NotApplied)).await),
+            None => Ok(held),
+        }
     }
 }
 
@@ -125,16 +129,13 @@ impl HeldLocks {
         select_all(self.locks.iter().map(|lock| Box::pin(lock.lost()))).await.0
     }
 
-    /// Releases all of them, the last first; for 5 s each at most.
+    /// Releases all of them, the last first; for 5 s at most.
     ///
     /// # Errors
     /// The first that [`HeldLock::release`] gave; the others are released all the same.
     pub async fn release(mut self) -> Result<(), Error> {
-        let mut first = Ok(());
-        while let Some(lock) = self.locks.pop() {
-            first = first.and(lock.release().await);
-        }
-        first
+        let releasing = std::mem::take(&mut self.locks).into_iter().rev().map(HeldLock::start_release);
+        join_all(releasing).await.into_iter().collect()
     }
 
     /// Gives back what was taken before `error`, which the caller gets.

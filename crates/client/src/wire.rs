@@ -41,6 +41,11 @@ impl Passing {
         Self { code: Code::NoLeader, applied: Applied::No, after: PAUSE, detail: detail.into() }
     }
 
+    /// Whether another node is to be asked: this one doesn't lead.
+    pub(crate) fn is_no_leader(&self) -> bool {
+        matches!(self.code, Code::NoLeader | Code::NoQuorum)
+    }
+
     /// Reads it from an answer; `None` when the answer decides.
     pub(crate) fn read(outcome: &Outcome) -> Option<Self> {
         let Outcome::Error(refused) = outcome else { return None };

@@ -60,6 +60,25 @@ async fn a_grant_whose_answer_was_slow_is_renewed_before_it_is_handed_out() {
     assert!(lock.remaining() > Duration::from_millis(1_900), "{:?}", lock.remaining());
 }
 
+/// The answer was lost, and nobody could be reached until most of the lease was over: what is told again is renewed
+/// before it is handed out.
+#[tokio::test(start_paused = true)]
+async fn a_grant_with_little_left_is_renewed_before_it_is_handed_out() {
+    let fake = Fake::one();
+    let client = fake.client().await;
+    fake.next(Op::Acquire, Fate::AnswerSwallowed);
+    let acquiring = waits(&client, s(60));
+    fake.until("granted", |fake| fake.holder("r").is_some()).await;
+    sleep(s(1)).await;
+    fake.all(&Weather::Refuses("no_leader"));
+    fake.cut(A);
+    sleep(s(4)).await;
+    fake.weather(A, Weather::Fine);
+    let lock = acquiring.await.unwrap().unwrap();
+    assert_eq!(lock.token().get(), 1);
+    assert!(lock.remaining() > s(9), "{:?}", lock.remaining());
+}
+
 /// C57: the wait ends when it should, with an error that can't be taken for a lock.
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_in_time_with_an_error() {
@@ -312,6 +331,28 @@ async fn an_acquire_ends_when_every_server_hangs() {
             assert_eq!(error.kind(), &ErrorKind::Unreachable, "{weather:?}");
             assert!(began_at.elapsed() < s(20), "{:?}", began_at.elapsed());
         }
+    }
+}
+
+/// C79, C122: however many ask, a server that can't be reached is tried a few times a second at most, and all of them
+/// are told.
+#[tokio::test(start_paused = true)]
+async fn many_who_ask_in_vain_are_told_and_make_no_storm() {
+    for weather in [Weather::Refused, Weather::Blackhole, Weather::Mute] {
+        let fake = Fake::one();
+        let client = fake.client().await;
+        fake.weather(A, weather.clone());
+        fake.cut(A);
+        let before = fake.world().connects[A];
+        let began_at = Instant::now();
+        let asking: Vec<_> = (0..200).map(|_| waits(&client, s(60))).collect();
+        for asking in asking {
+            let error = asking.await.unwrap().unwrap_err();
+            assert_eq!(error.kind(), &ErrorKind::Unreachable);
+        }
+        let (took, tries) = (began_at.elapsed(), fake.world().connects[A] - before);
+        assert!(took <= s(5), "{took:?} at {weather:?}");
+        assert!(tries <= 10, "{tries} tries in {took:?} at {weather:?}");
     }
 }
 

@@ -5,9 +5,12 @@
 mod fake;
 
 use fake::{A, B, C, Fake, Fate, Weather};
+use futures::future::BoxFuture;
 use kunci_api::native::Op;
-use kunci_client::{Client, Ending, HeldLock, InDoubt, Loss, State};
+use kunci_client::{Alarm, Client, Clock, Ending, HeldLock, InDoubt, Loss, Moment, RuntimeClock, State};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 const fn s(seconds: u64) -> Duration {
@@ -254,4 +257,59 @@ async fn a_holder_knows_of_its_loss_before_the_next_one_begins() {
             next.release().await.unwrap();
         }
     }
+}
+
+/// A clock that goes on while everything else is suspended.
+#[derive(Clone, Debug)]
+struct SuspendableClock {
+    runtime: RuntimeClock,
+    suspended_for: Arc<watch::Sender<Duration>>,
+}
+
+impl Clock for SuspendableClock {
+    fn now(&self) -> Moment {
+        self.runtime.now().plus(*self.suspended_for.borrow())
+    }
+
+    fn alarm(&self) -> Box<dyn Alarm> {
+        Box::new(self.clone())
+    }
+}
+
+impl Alarm for SuspendableClock {
+    fn ring_at(&mut self, at: Moment) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut suspends = self.suspended_for.subscribe();
+            while self.now() < at {
+                tokio::select! {
+                    () = sleep(at.since(self.now())) => {}
+                    _ = suspends.changed() => {}
+                }
+            }
+        })
+    }
+}
+
+/// C31: the machine was suspended for longer than a lease. Whoever wakes up knows so before it does anything else.
+#[tokio::test(start_paused = true)]
+async fn after_a_suspend_the_lock_is_known_to_be_lost_at_once() {
+    let suspended_for = Arc::new(watch::Sender::new(Duration::ZERO));
+    let clock = SuspendableClock { runtime: RuntimeClock::new(), suspended_for: suspended_for.clone() };
+    let fake = Fake::three();
+    let client = fake.builder().clock(Arc::new(clock)).connect([A, B, C]).await.unwrap();
+    let lock = hold(&client, s(30)).await;
+    sleep(s(3)).await;
+
+    suspended_for.send_replace(s(20));
+    assert_eq!(lock.state(), State::Uncertain, "in doubt until it is renewed");
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(lock.state(), State::Held, "which is done at once");
+
+    suspended_for.send_replace(s(120));
+    // Without a chance for any task to run.
+    assert_eq!((lock.state(), lock.remaining()), (State::Lost, Duration::ZERO));
+    assert_eq!(lock.check(), Err(InDoubt::Lost(Loss::Deadline)));
+    let woken_at = Instant::now();
+    assert_eq!(lock.lost().await, Loss::Deadline);
+    assert!(woken_at.elapsed() < Duration::from_millis(2), "and the loss is pushed");
 }

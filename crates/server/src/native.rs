@@ -5,12 +5,14 @@
 //! hold up another.
 
 mod accept;
+mod call;
 mod calls;
 mod connection;
 mod front;
 mod lines;
 mod order;
 mod output;
+mod together;
 mod way;
 
 use crate::service::Service;

@@ -139,7 +139,10 @@ impl Service {
         let answered = self.renew_all(leases).await?;
         let revision = answered.revision.get();
         let result = |(name, reply)| answer::renew_result(name, reply, revision);
-        let results = names.iter().zip(&answered.value).map(result).collect();
+        let results: Vec<_> = names.iter().zip(&answered.value).map(result).collect();
+        for problem in results.iter().filter_map(|result| result.problem.as_ref()) {
+            self.counters.count_refusal(problem.code);
+        }
         Ok(Stamped { body: RenewManyBody { results, revision }, position: answered.position })
     }
 

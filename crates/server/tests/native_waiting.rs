@@ -4,6 +4,7 @@ mod native_support;
 
 use kunci_server::native::NativeLimits;
 use native_support::{Client, Node, field, gist, until};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{sleep, timeout};
@@ -195,5 +196,59 @@ async fn a_stop_ends_waits_with_a_word_that_they_may_ask_again() {
     assert_eq!(answers.len(), 2, "{answers:?}");
     assert!(answers[0].starts_with("E A k code=outcome_unknown applied=unknown"), "{answers:?}");
     assert_eq!(field(&answers[0], "req"), "1");
+    node.stop().await;
+}
+
+/// Many renewals in one write are one entry of the log, and many statuses one look at the locks; each has its answer.
+#[tokio::test]
+async fn what_comes_together_goes_together() {
+    let node = Node::start().await;
+    let mut client = node.connect().await;
+    let mut renewals = String::new();
+    for number in 0..300 {
+        let granted = client.ask(&format!("A k{number} 30 try")).await;
+        renewals.push_str(&format!("N k{number} {}\n", field(&granted, "lease")));
+    }
+    renewals.push_str("N k0 AAAAAAAAAAAAAAAAAAAAAA\nN k1 AAAAAAAAAAAAAAAAAAAAAA 0.5 #7\n");
+    client.say(&renewals).await;
+    let mut entries = BTreeSet::new();
+    for number in 0..302 {
+        let answer = client.hear().await;
+        let is_right = match number {
+            300 => answer.starts_with("E N k0 code=unknown_lease"),
+            301 => {
+                answer.starts_with("E N k1 code=out_of_policy")
+                    || answer.starts_with("E N k1 code=unknown_lease")
+            }
+            _ => answer.starts_with(&format!("N N k{number} ttl_ms=")),
+        };
+        assert!(is_right, "{answer}");
+        entries.insert(field(&answer, "at").split('.').next().unwrap().to_owned());
+    }
+    assert!(entries.len() <= 4, "{} entries for 302 renewals", entries.len());
+
+    let statuses: String = (0..300).map(|number| format!("Q k{number} #{number}\n")).collect();
+    client.say(&statuses).await;
+    for number in 0..300 {
+        let answer = client.hear().await;
+        let wanted = format!("Q Q k{number} held=true holder=conn-");
+        assert!(answer.starts_with(&wanted) && answer.ends_with(&format!(" #{number}")), "{answer}");
+    }
+    node.stop().await;
+}
+
+/// Calls begin in the order of their lines, also where some of them could go together.
+#[tokio::test]
+async fn a_renewal_before_a_release_isnt_overtaken_by_it() {
+    let node = Node::start().await;
+    let mut client = node.connect().await;
+    for _ in 0..20 {
+        let granted = client.ask("A k 30 try").await;
+        let lease = field(&granted, "lease");
+        client.say(&format!("N k {lease}\nR k {lease}")).await;
+        let mut gists = [gist(&client.hear().await), gist(&client.hear().await)];
+        gists.sort();
+        assert_eq!(gists, ["N N k", "R R k"]);
+    }
     node.stop().await;
 }

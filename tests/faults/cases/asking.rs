@@ -31,6 +31,7 @@ impl Ask<'_> {
             request: format!("{}-{}", self.owner, self.resource),
             ttl_ms: self.ttl_ms,
             wait_ms: self.wait_ms,
+            delay_ms: 0,
         }
     }
 }

@@ -14,7 +14,7 @@ const NEXT_GRANT_MS_MAX: u64 = 1_000;
 /// its first answer on.
 #[test]
 fn a_killed_leader_is_followed_within_a_second_and_nothing_is_lost() {
-    let mut scene = Scene::quiet("a_killed_leader_is_followed_within_a_second_and_nothing_is_lost", 3);
+    let mut scene = Scene::on_small_disks("a_killed_leader_is_followed_within_a_second_and_nothing_is_lost");
     scene.load_lightly();
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {

@@ -6,30 +6,45 @@ use crate::clock::{now_us, pause};
 use crate::history::{Op, Told};
 use std::time::Duration;
 
-/// A graceful stop hands the lead over first; what is over is the longest that nobody was served.
-const GAP_MS_MAX: u64 = 250;
+/// How long nobody is served at most while a leader that is asked to stop hands over.
+const GAP_MS_MAX: u64 = 50;
+/// What the prober needs to try again at another node.
+const RETRY_MS: u64 = 20;
 
-/// C50a and C134: all three nodes are stopped by TERM and started again, one after another, under load. Nothing is lost
-/// or refused that a client with retries would notice, and while the leader goes the others are served.
+/// C50a and C134: all three nodes are stopped by TERM and started again, one after another, under load, the leader of
+/// the moment more often than not. Nothing is lost or refused that a client with retries would notice, and a stopping
+/// leader hands over with a gap of at most 50 ms.
+///
+/// The gap is the median of five: what else this machine does can only make one longer.
 #[test]
 fn a_rolling_restart_is_noticed_by_nobody() {
-    let mut scene = Scene::quiet("a_rolling_restart_is_noticed_by_nobody", 3);
+    let mut scene = Scene::on_small_disks("a_rolling_restart_is_noticed_by_nobody");
     scene.load_lightly();
     let mut gaps = Vec::new();
-    for number in [scene.world.leader(), 1, 2, 3] {
-        let leads = scene.world.leads(number);
-        let stopped_us = now_us();
-        let status = scene.world.node(number).stop(Duration::from_secs(10));
-        assert!(status.success(), "node {number} ended with {status}:\n{}", scene.world.node(number).words());
-        pause(300);
-        gaps.push((number, leads, scene.longest_gap_ms(stopped_us)));
-        scene.world.revive(number);
-        pause(300);
+    for turn in 0..5 {
+        pause(700);
+        gaps.push(restart(&mut scene, None));
+        restart(&mut scene, Some(turn % 3 + 1));
     }
-    println!("node, whether it led, longest time without a grant in ms: {gaps:?}");
+    gaps.sort_unstable();
+    println!("longest time without a grant while a leader stopped, more than usual, in ms: {gaps:?}");
     let (tally, _) = scene.close();
     assert_eq!((tally.unsettled, tally.lost), (0, 0), "{tally:?}");
-    assert!(gaps.iter().all(|(_, _, gap)| *gap <= GAP_MS_MAX), "{gaps:?}");
+    assert!(gaps[2] <= GAP_MS_MAX + RETRY_MS, "{gaps:?}");
+    assert!(gaps[4] <= 500, "{gaps:?}");
+}
+
+/// Stops a node, or else the leader, and starts it again: how much longer than usual nobody was granted anything.
+fn restart(scene: &mut Scene, number: Option<usize>) -> u64 {
+    let number = number.unwrap_or_else(|| scene.world.leader());
+    let stopped_us = now_us();
+    let usual = scene.longest_gap_ms_between(stopped_us - 700_000, stopped_us);
+    let status = scene.world.node(number).stop(Duration::from_secs(10));
+    assert!(status.success(), "node {number} ended with {status}:\n{}", scene.world.node(number).words());
+    pause(300);
+    let gap = scene.longest_gap_ms(stopped_us);
+    scene.world.revive(number);
+    gap.saturating_sub(usual)
 }
 
 /// C50b: all three are killed at once and started in another order, again and again. Holders, queue, outcomes and

@@ -28,7 +28,8 @@ impl Scene {
         Self { load: None, prober: None, world, run }
     }
 
-    /// Three nodes, each with a disk of 192 MiB.
+    /// Three nodes, each with a disk of 192 MiB in memory: for what a full disk does, and where times are measured that
+    /// whoever else uses this machine's disk would spoil.
     pub(super) fn on_small_disks(name: &'static str) -> Self {
         let run = Run::begin(name);
         let mut world = World::prepare(&run, 3);
@@ -92,12 +93,18 @@ impl Scene {
 
     /// The longest time without any grant since an instant, in ms.
     pub(super) fn longest_gap_ms(&self, since_us: u64) -> u64 {
+        self.longest_gap_ms_between(since_us, now_us())
+    }
+
+    /// The longest time without any grant between two instants, in ms.
+    pub(super) fn longest_gap_ms_between(&self, since_us: u64, until_us: u64) -> u64 {
         let calls = self.run.history.calls();
         let granted = calls.iter().filter(|call| {
             matches!(call.op, Op::Acquire { .. }) && call.answer().is_some_and(|answer| answer.status == 200)
         });
-        let mut at: Vec<u64> = granted.map(|call| call.ended_us).filter(|at| *at >= since_us).collect();
-        at.extend([since_us, now_us()]);
+        let between = |at: &u64| (since_us..until_us).contains(at);
+        let mut at: Vec<u64> = granted.map(|call| call.ended_us).filter(between).collect();
+        at.extend([since_us, until_us]);
         at.sort_unstable();
         at.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).max().unwrap_or_default()
     }

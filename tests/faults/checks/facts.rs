@@ -25,6 +25,8 @@ pub(super) struct Lease<'a> {
     pub(super) id: String,
     pub(super) owner: &'a str,
     pub(super) ttl_ms: u64,
+    /// How long the resource stays closed when it expires.
+    pub(super) delay_ms: u64,
     /// Every call that may have ended it by its holder's wish.
     pub(super) releases: Vec<&'a Call>,
 }
@@ -96,16 +98,17 @@ impl<'a> Facts<'a> {
                     id: lease.clone(),
                     owner: owner_of(&fact.call.op),
                     ttl_ms: 0,
+                    delay_ms: 0,
                     releases: Vec::new(),
                 });
             }
         }
-        let ttls: BTreeMap<(&str, &str), u64> = self
+        let terms: BTreeMap<(&str, &str), (u64, u64)> = self
             .calls
             .iter()
             .filter_map(|call| match &call.op {
-                Op::Acquire { owner, request, ttl_ms, .. } => {
-                    Some(((owner.as_str(), request.as_str()), *ttl_ms))
+                Op::Acquire { owner, request, ttl_ms, delay_ms, .. } => {
+                    Some(((owner.as_str(), request.as_str()), (*ttl_ms, *delay_ms)))
                 }
                 _ => None,
             })
@@ -114,8 +117,8 @@ impl<'a> Facts<'a> {
             let (Told::Granted { token, .. }, Some(key)) = (&fact.told, request_of(&fact.call.op)) else {
                 continue;
             };
-            if let (Some(lease), Some(ttl_ms)) = (self.leases.get_mut(token), ttls.get(&key)) {
-                lease.ttl_ms = *ttl_ms;
+            if let (Some(lease), Some(terms)) = (self.leases.get_mut(token), terms.get(&key)) {
+                (lease.ttl_ms, lease.delay_ms) = *terms;
             }
         }
         for call in self.calls {

@@ -13,11 +13,16 @@ const RATE_ERROR_PPM: u64 = 500;
 /// Until when, on the clock of the history, a lease can't be over by time alone, from answers before a position.
 pub(super) fn guaranteed_until_us(facts: &Facts<'_>, lease: &Lease<'_>, before: Position) -> Option<u64> {
     let until = told_remaining(facts, lease, before).map(|(call, remaining_ms)| {
-        let real_us = remaining_ms * 1_000;
         // A waiter's lease begins at its grant, after the call began; so this is early, and safe.
-        call.began_us + real_us - real_us * RATE_ERROR_PPM / 1_000_000
+        call.began_us + at_least_us(remaining_ms)
     });
     until.max()
+}
+
+/// What so many milliseconds of the cluster's time are at least on this machine's clock.
+pub(super) fn at_least_us(ms: u64) -> u64 {
+    let real_us = ms * 1_000;
+    real_us - real_us * RATE_ERROR_PPM / 1_000_000
 }
 
 /// When it is over by time alone, at the latest: as if each answer had been true until it came.

@@ -82,6 +82,14 @@ fn refusal(facts: &Facts<'_>, fact: &Fact<'_>, refused: &Refused, of_request: &[
                 reason => Some(format!("token {} ended as {reason:?}", lease.token)),
             }
         }
+        "lock_delay" => {
+            let closes = |call: &&Call| match &call.op {
+                Op::Acquire { resource, delay_ms, .. } => *resource == fact.resource && *delay_ms > 0,
+                _ => false,
+            };
+            let closed = facts.calls().iter().filter(closes).any(|call| is_before(call, fact));
+            (!closed).then(|| "closed by a lock-delay that nobody asked for".to_owned())
+        }
         "not_holder" => None,
         "held" => None,
         other => Some(format!("{other} isn't a refusal that this workload asks for")),
@@ -142,8 +150,9 @@ mod tests {
         script.at(0, 450).acquire_refused("r", ("a", 1), "cancelled", (10, 0));
         script.at(0, 450).acquire_refused("r", ("b", 2), "superseded", (11, 0));
         script.at(0, 450).acquire_refused("r", ("c", 3), "held", (12, 0));
+        script.at(0, 450).acquire_refused("r", ("d", 4), "lock_delay", (13, 0));
 
-        assert_eq!(found(&script), 3);
+        assert_eq!(found(&script), 4);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! S7: nobody else is granted a resource before the lease was released, or its full TTL has passed since its last
-//! acknowledged renewal.
+//! acknowledged renewal, and then its lock-delay.
 
 use super::Breach;
 use super::facts::Facts;
-use super::lifetime::{guaranteed_until_us, may_be_released};
+use super::lifetime::{at_least_us, guaranteed_until_us, may_be_released};
 use crate::history::Told;
 
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Breach> {
@@ -16,6 +16,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Breach> {
             if let Some(earlier) = before.replace(lease)
                 && earlier.token < lease.token
                 && let Some(until_us) = guaranteed_until_us(facts, earlier, fact.at)
+                && let until_us = until_us + at_least_us(earlier.delay_ms)
                 && fact.call.ended_us < until_us
                 && !may_be_released(earlier, fact.call)
             {
@@ -42,6 +43,15 @@ mod tests {
         script.at(0, 10).grant("r", "a", 1, (10, 0));
         script.at(900, 910).renewed("r", 1, 1, (11, 0));
         script.at(1_200, 1_300).grant("r", "b", 2, (12, 0));
+
+        assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
+    }
+
+    #[test]
+    fn a_grant_within_the_lock_delay_of_an_expired_lease_is_found() {
+        let mut script = Script::new();
+        script.at(0, 10).grant_with_delay("r", ("a", 1), 500, (10, 0));
+        script.at(100, 1_300).grant_after_wait("r", "b", 2, (12, 0));
 
         assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }

@@ -38,6 +38,21 @@ impl Script {
         self.add(acquire(resource, owner, token, 0), granted(token, token, false), at);
     }
 
+    /// A first grant of a lease with a lock-delay, in ms.
+    pub(super) fn grant_with_delay(
+        &mut self,
+        resource: &str,
+        (owner, token): (&str, u64),
+        delay: u64,
+        at: (u64, u32),
+    ) {
+        let mut op = acquire(resource, owner, token, 0);
+        if let Op::Acquire { delay_ms, .. } = &mut op {
+            *delay_ms = delay;
+        }
+        self.add(op, granted(token, token, false), at);
+    }
+
     /// A waiter's grant.
     pub(super) fn grant_after_wait(&mut self, resource: &str, owner: &str, token: u64, at: (u64, u32)) {
         self.add(acquire(resource, owner, token, 60_000), granted(token, token, false), at);
@@ -149,7 +164,14 @@ fn lease(token: u64) -> String {
 
 fn acquire(resource: &str, owner: &str, token: u64, wait_ms: u64) -> Op {
     let request = format!("{owner}-{token}");
-    Op::Acquire { resource: resource.to_owned(), owner: owner.to_owned(), request, ttl_ms: TTL_MS, wait_ms }
+    Op::Acquire {
+        resource: resource.to_owned(),
+        owner: owner.to_owned(),
+        request,
+        ttl_ms: TTL_MS,
+        wait_ms,
+        delay_ms: 0,
+    }
 }
 
 fn release(resource: &str, token: u64) -> Op {

@@ -15,14 +15,18 @@ pub(crate) struct HandOver {
 
 /// Every one in a history.
 pub(crate) fn hand_overs(calls: &[Call]) -> Vec<HandOver> {
-    let facts = Facts::read(calls);
+    of_facts(&Facts::read(calls))
+}
+
+/// The same of a history that was read already.
+pub(super) fn of_facts(facts: &Facts<'_>) -> Vec<HandOver> {
     let mut found = Vec::new();
     for (_, of_one) in facts.by_resource() {
         let grants: Vec<&Fact<'_>> = of_one
             .into_iter()
             .filter(|fact| matches!(fact.told, Told::Granted { repeated: false, .. }))
             .collect();
-        found.extend(grants.windows(2).filter_map(|pair| hand_over(&facts, pair[0], pair[1])));
+        found.extend(grants.windows(2).filter_map(|pair| hand_over(facts, pair[0], pair[1])));
     }
     found
 }
@@ -32,7 +36,7 @@ fn hand_over(facts: &Facts<'_>, before: &Fact<'_>, after: &Fact<'_>) -> Option<H
         return None;
     };
     let lease = facts.lease(*token)?;
-    let until_us = over_by_us(facts, lease, after.at)?;
+    let until_us = over_by_us(facts, lease, after.at)? + lease.delay_ms * 1_000;
     let waited =
         matches!(after.call.op, Op::Acquire { wait_ms, .. } if wait_ms > 0) && after.call.began_us < until_us;
     if lease.releases.iter().any(|release| release.began_us < until_us) || !waited {

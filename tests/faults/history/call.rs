@@ -34,7 +34,7 @@ impl Serialize for Position {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Op {
-    Acquire { resource: String, owner: String, request: String, ttl_ms: u64, wait_ms: u64 },
+    Acquire { resource: String, owner: String, request: String, ttl_ms: u64, wait_ms: u64, delay_ms: u64 },
     Renew { resource: String, lease: String },
     Release { resource: String, lease: String },
     Cancel { resource: String, owner: String, request: String },

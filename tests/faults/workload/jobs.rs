@@ -91,6 +91,7 @@ impl Worker {
             request: self.random.request_id(),
             ttl_ms: self.random.between(1_000, 2_500),
             wait_ms,
+            delay_ms: if self.random.percent(15) { self.random.between(100, 600) } else { 0 },
         }
     }
 

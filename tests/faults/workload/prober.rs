@@ -45,6 +45,7 @@ async fn probe(caller: &mut Caller, turn: u64) {
         request,
         ttl_ms: 1_000,
         wait_ms: 0,
+        delay_ms: 0,
     };
     if let Outcome::Answer(answer) = caller.once(&acquire).await
         && let Ok(Told::Granted { lease, .. }) = Told::read(&acquire, &answer)

@@ -7,6 +7,8 @@ use futures::future::ready;
 use futures::stream::{self, StreamExt as _};
 use kunci_client::{Moment, ResourceName};
 use std::collections::VecDeque;
+use std::pin::pin;
+use tokio_util::sync::CancellationToken;
 
 /// Requests that one client has under way while locks are taken at first and given back at last.
 const AT_ONCE: usize = 32;
@@ -66,8 +68,12 @@ impl Player for Mix {
         let caller = &self.caller;
         // What is under way is waited for: dropped, it could leave a lock behind.
         let enough = caller.common.stop.child_token();
-        let wanted = stream::iter(&keys).take_while(|_| ready(!enough.is_cancelled()));
-        let mut taking = std::pin::pin!(wanted.map(|key| caller.acquire_free(key)).buffered(AT_ONCE));
+        let wanted = stream::iter(keys).take_while(|_| ready(!enough.is_cancelled()));
+        let taking = wanted.map(|key| {
+            let caller = caller.clone();
+            async move { caller.acquire_free(&key).await }
+        });
+        let mut taking = pin!(taking.buffered(AT_ONCE));
         let mut prepared = Ok(());
         while let Some(taken) = taking.next().await {
             match taken {
@@ -108,9 +114,23 @@ impl Player for Mix {
     }
 
     async fn give_back(self) -> u64 {
-        let caller = &self.caller;
-        let releasing = stream::iter(&self.held).map(|held| caller.release(held)).buffer_unordered(AT_ONCE);
-        let is_left = |released: Result<(), Failed>| released.is_err_and(|failed| failed.is_undecided());
-        releasing.fold(0, |left, released| ready(left + u64::from(is_left(released)))).await
+        let Self { caller, held, .. } = self;
+        let mut left = held.len() as u64;
+        // Where one can't be given back after several tries, the next can't either.
+        let hopeless = CancellationToken::new();
+        let still_held = stream::iter(held).take_while(|_| ready(!hopeless.is_cancelled()));
+        let releasing = still_held.map(|held| {
+            let caller = caller.clone();
+            async move { caller.release(&held).await }
+        });
+        let mut releasing = pin!(releasing.buffer_unordered(AT_ONCE));
+        while let Some(released) = releasing.next().await {
+            if released.is_err_and(|failed| failed.is_undecided()) {
+                hopeless.cancel();
+            } else {
+                left -= 1;
+            }
+        }
+        left
     }
 }

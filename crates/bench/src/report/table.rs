@@ -5,7 +5,8 @@
 use super::{EndedBy, KindReport, Report};
 use std::collections::BTreeMap;
 
-const HEADS: [&str; 10] = ["KIND", "OPERATIONS", "PER S", "ERRORS", "MIN", "P50", "P90", "P99", "P99.9", "MAX"];
+const HEADS: [&str; 10] =
+    ["KIND", "OPERATIONS", "PER S", "ERRORS", "MIN", "P50", "P90", "P99", "P99.9", "MAX"];
 
 pub(super) fn table(report: &Report) -> String {
     let mut rows = vec![HEADS.map(str::to_owned)];
@@ -51,8 +52,7 @@ fn row(kind: &KindReport) -> [String; 10] {
     };
     let errors: u64 = kind.errors.values().sum();
     let per_second = format!("{:.1}", kind.per_second);
-    let [name, operations, errors] =
-        [kind.kind.to_owned(), kind.operations.to_string(), errors.to_string()];
+    let [name, operations, errors] = [kind.kind.to_owned(), kind.operations.to_string(), errors.to_string()];
     [name, operations, per_second, errors, min, p50, p90, p99, p999, max]
 }
 
@@ -96,4 +96,36 @@ fn notes(report: &Report) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::report;
+    use super::*;
+
+    #[test]
+    fn a_person_sees_what_was_done_how_fast_and_what_went_wrong() {
+        assert_eq!(
+            table(&report()),
+            "mix, open loop at 400 per second: 256 clients on 16 connections, 1000 locks held, 10.0 s after 2.0 s of \
+             warm-up, stopped before its time\n\
+             cluster c1 at 127.0.0.1:7401, [::1]:7401\n\
+             \n\
+             KIND      OPERATIONS  PER S  ERRORS    MIN    P50    P90    P99   P99.9      MAX\n\
+             acquire         1200  120.0       0  0.412  1.003  2.500  9.000  12.345  120.000\n\
+             release            0    0.0       3      -      -      -      -       -        -\n\
+             hand-off           7    0.7       0  0.412  1.003  2.500  9.000  12.345  120.000\n\
+             \n\
+             1200 operations, 120.0 per second; latencies in ms\n\
+             release errors: 2 expired, 1 no_leader\n\
+             5 operations began more than 1 ms late, which is in their latency\n\
+             3 locks couldn't be given back; they run out within 30 s"
+        );
+    }
+
+    #[test]
+    fn a_run_that_went_well_has_nothing_below_its_table() {
+        let fine = Report { late: Some(0), left_behind: 0, kinds: Vec::new(), ..report() };
+        assert!(table(&fine).ends_with("latencies in ms"));
+    }
 }

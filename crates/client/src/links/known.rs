@@ -64,7 +64,10 @@ impl Known {
     }
 
     pub(super) fn leads(&self, address: &str) {
-        self.facts().leader = Some(address.into());
+        let mut facts = self.facts();
+        if facts.leader.as_deref() != Some(address) {
+            facts.leader = Some(address.into());
+        }
     }
 
     /// A node that was taken for the leader doesn't lead.

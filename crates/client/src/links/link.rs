@@ -187,7 +187,7 @@ impl LinkKeeper {
         loop {
             self.standing.set(Health::Connecting);
             let began_at = Instant::now();
-            let why: Arc<str> = match self.open().await {
+            let (why, not_before): (Arc<str>, _) = match self.open().await {
                 Ok(conversation) => {
                     self.known.up();
                     self.standing.set(Health::Up);
@@ -195,17 +195,28 @@ impl LinkKeeper {
                     self.known.down(&self.address);
                     match end {
                         End::Unwanted => return,
-                        End::Broken(why) => format!("the connection to {} broke: {why}", self.address).into(),
+                        End::Broken(why) => {
+                            let why = format!("the connection to {} broke: {why}", self.address).into();
+                            // One that lasted may be made again at once.
+                            (why, began_at + RETRY_AT_ONCE_EVERY)
+                        }
                     }
                 }
-                Err(why) => format!("can't connect to {}: {why}", self.address).into(),
+                Err(why) => {
+                    let why = format!("can't connect to {}: {why}", self.address).into();
+                    (why, Instant::now() + RETRY_AT_ONCE_EVERY)
+                }
             };
             tracing::debug!("{why}");
             self.standing.set(Health::Down);
-            if let Some(order) = first.take() {
-                order.fail(CallError::NotSent(why.clone()));
+            if not_before > Instant::now() {
+                // All that came for this try have had it.
+                let queued = std::iter::from_fn(|| orders.try_recv().ok());
+                first.take().into_iter().chain(queued).for_each(|order| {
+                    order.fail(CallError::NotSent(why.clone()));
+                });
             }
-            match self.rest(&mut orders, &why, began_at + RETRY_AT_ONCE_EVERY).await {
+            match self.rest(&mut orders, &why, not_before).await {
                 Rest::Over(order) => first = order,
                 Rest::Unwanted => return,
             }
@@ -235,6 +246,8 @@ impl LinkKeeper {
             tokio::select! {
                 order = orders.recv() => match order {
                     None => return Rest::Unwanted,
+                    // Whoever has stopped waiting needs no connection.
+                    Some(order) if order.reply.is_closed() => {}
                     Some(order) if Instant::now() >= not_before => return Rest::Over(Some(order)),
                     Some(order) => order.fail(CallError::NotSent(why.clone())),
                 },

@@ -102,5 +102,5 @@ impl Lease {
 fn deadline(timing: Timing, sent_at: Moment, remaining: Duration) -> Moment {
     // No lease has more than its TTL: a larger number is nonsense, and believing it would be dangerous.
     let believed = remaining.min(timing.ttl);
-    sent_at.plus(believed + Duration::from_millis(150))
+    sent_at.plus(believed.saturating_sub(timing.margin()))
 }

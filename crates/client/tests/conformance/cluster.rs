@@ -1,11 +1,12 @@
-//! Three real nodes in this process, each behind a proxy.
+//! Three real nodes in this process.
 
-use crate::proxy::{self, Weather};
+use crate::weather::Weather;
 use kunci_client::{Client, Status};
 use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig, Role};
 use kunci_server::native::{NativeDoor, NativeLimits};
 use kunci_server::service::Service;
 use kunci_types::{FencingToken, Reason, ResourceName};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -30,21 +31,19 @@ struct Opening {
 
 pub(crate) struct Cluster {
     nodes: Vec<Node>,
-    weather: Weather,
     /// One that no bad weather reaches.
     observer: Client,
 }
 
 impl Opening {
-    async fn new(weather: &Weather) -> Self {
-        let (inner, outer) = (listener().await, listener().await);
-        let (inside, native) = (inner.local_addr().unwrap(), outer.local_addr().unwrap().to_string());
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let native = listener.local_addr().unwrap().to_string();
         let peers = PeerDoor::bind(([127, 0, 0, 1], 0).into(), PeerSecurity::Plain).await.unwrap();
         let peer = peers.local_address().unwrap().to_string();
         let me = Member { native, peer, ..Member::default() };
         let door = NativeDoor::new(NativeLimits::default(), me.clone());
-        tokio::spawn(door.clone().serve(inner, CancellationToken::new()));
-        tokio::spawn(proxy::run(outer, inside, weather.clone()));
+        tokio::spawn(door.clone().serve(listener, CancellationToken::new()));
         Self { door, me, peers, data: tempfile::tempdir().unwrap() }
     }
 
@@ -67,10 +66,6 @@ impl Opening {
     }
 }
 
-async fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").await.unwrap()
-}
-
 /// Waits until something is so, for at most 20 s.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
@@ -83,15 +78,14 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
-        let weather = Weather::fine();
-        let opening = Opening::new(&weather).await;
+        let opening = Opening::new().await;
         let config = opening.config();
         let Opening { door, me, peers, data } = opening;
         let replica = Replica::form(config, peers, None).await.unwrap();
         assert!(replica.serving(Duration::from_secs(10)).await);
         let mut nodes = vec![Opening::enter(&door, me, data, replica)];
         for _ in 0..2 {
-            let opening = Opening::new(&weather).await;
+            let opening = Opening::new().await;
             let founder = nodes[0].replica.clone();
             let peer = opening.me.peer.clone();
             let (added, node) = tokio::join!(founder.add_member(&peer), opening.join());
@@ -105,25 +99,14 @@ impl Cluster {
         }
         let observer = Client::builder().owner("observer");
         let observer = observer.connect(nodes.iter().map(|node| node.native.clone())).await.unwrap();
-        Self { nodes, weather, observer }
+        Self { nodes, observer }
     }
 
-    /// A new client, by the name of its letter.
-    pub(crate) async fn client(&self, letter: &str) -> Client {
+    /// A new client with this owner, in this weather.
+    pub(crate) async fn client(&self, owner: &str, weather: &Weather) -> Client {
         let addresses = self.nodes.iter().map(|node| node.native.clone());
-        Client::builder().owner(letter).connect(addresses).await.unwrap()
-    }
-
-    pub(crate) fn silent(&self) {
-        self.weather.silent();
-    }
-
-    pub(crate) fn back(&self) {
-        self.weather.back();
-    }
-
-    pub(crate) fn cut(&self) {
-        self.weather.cut();
+        let builder = Client::builder().owner(owner).connector(Arc::new(weather.clone()));
+        builder.connect(addresses).await.unwrap()
     }
 
     fn leader(&self) -> Option<&Node> {

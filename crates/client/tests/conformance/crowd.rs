@@ -1,6 +1,7 @@
 //! Many clients that want few locks, in bad weather: when each of them believed to hold one.
 
 use crate::cluster::Cluster;
+use crate::weather::Weather;
 use kunci_client::{Client, FencingToken, HeldLock};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -26,11 +27,11 @@ pub(crate) async fn member(client: Client, number: usize, resources: usize, end:
         let request = client.lock(format!("crowd/{resource}")).ttl(Duration::from_secs(1));
         let Ok(lock) = request.wait(Duration::from_secs(2)).acquire().await else { continue };
         // Some hold on for longer than a lease lasts, so that it has to be renewed, or is lost.
-        let longest = if (number + round) % 2 == 0 { 300 } else { 3_000 };
+        let longest = if (number + round).is_multiple_of(2) { 300 } else { 3_000 };
         let hold = Duration::from_millis(((number * 131 + round * 61) % longest) as u64);
         let belief = believe(&lock, hold).await;
         beliefs.push(Belief { resource, ..belief });
-        if round % 3 == 0 {
+        if round.is_multiple_of(3) {
             drop(lock);
         } else {
             let _ = lock.release().await;
@@ -45,7 +46,7 @@ async fn believe(lock: &HeldLock, hold: Duration) -> Belief {
     let mut deadline = from;
     while from.elapsed() < hold {
         let remaining = lock.remaining();
-        if remaining.is_zero() { println!("LOST");
+        if remaining.is_zero() {
             break;
         }
         // Read after what is left, so that it never comes out earlier than what the lock believes.
@@ -56,28 +57,27 @@ async fn believe(lock: &HeldLock, hold: Duration) -> Belief {
 }
 
 /// What a network and an operator do meanwhile.
-pub(crate) async fn weather(cluster: &Cluster, end: Instant) {
+pub(crate) async fn storm(cluster: &Cluster, stormy: &Weather, end: Instant) {
     let pause = Duration::from_millis(400);
-    // As long as a lease, more or less: it ends, and the next one is granted it as soon as bytes are carried again.
-    for silence in [800, 900, 1_000, 1_100].into_iter().cycle() {
+    // Who is cut off loses its locks, and those who aren't get them.
+    for silence in [1_500, 900, 1_100].into_iter().cycle() {
         if Instant::now() >= end {
             break;
         }
         sleep(pause).await;
-        cluster.cut();
+        stormy.cut();
         sleep(pause).await;
         cluster.lead_moves().await;
         sleep(pause).await;
-        cluster.silent();
+        stormy.silent();
         sleep(Duration::from_millis(silence)).await;
-        cluster.back();
+        stormy.back();
     }
 }
 
 /// Two who believed in one lock at one time.
 pub(crate) fn overlaps(mut beliefs: Vec<Belief>) -> Vec<(Belief, Belief)> {
     beliefs.sort_by_key(|belief| (belief.resource, belief.token));
-    for pair in beliefs.windows(2) { if pair[0].resource == pair[1].resource { println!("GAP {:?} long {:?}", pair[1].from.saturating_duration_since(pair[0].until), pair[0].until - pair[0].from); } }
     let pairs = beliefs.windows(2).map(|pair| (pair[0], pair[1]));
     pairs.filter(|(one, next)| one.resource == next.resource && one.until > next.from).collect()
 }

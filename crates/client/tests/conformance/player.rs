@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::step::{Scenario, Step, seconds};
+use crate::weather::Weather;
 use kunci_client::{
     Client, Ending, Error, ErrorKind, FencingToken, HeldLock, LockRequest, LocksRequest, Loss, State, Status,
 };
@@ -21,6 +22,7 @@ type Acquired = Result<HeldLock, Error>;
 
 pub(crate) struct Player<'a> {
     cluster: &'a Cluster,
+    weather: Weather,
     /// Makes resources new for each scenario.
     prefix: String,
     clients: BTreeMap<String, Client>,
@@ -33,7 +35,15 @@ pub(crate) struct Player<'a> {
 impl<'a> Player<'a> {
     pub(crate) fn new(cluster: &'a Cluster, prefix: String) -> Self {
         let (held, begun) = (BTreeMap::new(), BTreeMap::new());
-        Self { cluster, prefix, clients: BTreeMap::new(), held, begun, largest: None }
+        Self {
+            cluster,
+            weather: Weather::fine(),
+            prefix,
+            clients: BTreeMap::new(),
+            held,
+            begun,
+            largest: None,
+        }
     }
 
     /// Plays every step, until one comes out otherwise than it should.
@@ -54,9 +64,9 @@ impl<'a> Player<'a> {
         let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
         match words[..] {
             ["pass", time] => sleep(seconds(time)).await,
-            ["silent"] => self.cluster.silent(),
-            ["back"] => self.cluster.back(),
-            ["cut"] => self.cluster.cut(),
+            ["silent"] => self.weather.silent(),
+            ["back"] => self.weather.back(),
+            ["cut"] => self.weather.cut(),
             ["lead", "moves"] => self.cluster.lead_moves().await,
             ["operator", "ends", resource] => self.cluster.force_release(&self.name(resource)).await,
             ["holder", resource] => return Some(self.settled(resource, expected, holder).await),
@@ -174,7 +184,7 @@ impl<'a> Player<'a> {
 
     async fn client(&mut self, letter: &str) -> Client {
         if !self.clients.contains_key(letter) {
-            self.clients.insert(letter.to_owned(), self.cluster.client(letter).await);
+            self.clients.insert(letter.to_owned(), self.cluster.client(letter, &self.weather).await);
         }
         self.clients[letter].clone()
     }

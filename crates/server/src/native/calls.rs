@@ -6,8 +6,10 @@ use super::front::Front;
 use super::way::refused;
 use crate::service::{AcquireAnswer, OpenCall, Outcome as Called, Refused, Service, Stamped};
 use futures::future::BoxFuture;
-use kunci_api::native::{Acquire, Hello, Op, Outcome, Request, VERSION, WaitFor, Welcome};
-use kunci_api::{Asked, Cancelled, Proof, Renewed};
+use kunci_api::native::{
+    Acquire, Hello, LineFault, Op, Outcome, Request, Subject, VERSION, WaitFor, Welcome,
+};
+use kunci_api::{Asked, Cancelled, Code, Problem, Proof, Renewed};
 use kunci_replica::{Lead, Position};
 use kunci_types::{Owner, ResourceName, Wait};
 use std::future::ready;
@@ -30,7 +32,7 @@ impl End {
         }
     }
 
-    fn refused(service: &Service, op: Op, why: Refused) -> Self {
+    pub(super) fn refused(service: &Service, op: Op, why: Refused) -> Self {
         Self::at(refused(service, op, why))
     }
 
@@ -41,25 +43,42 @@ impl End {
 
 /// What ends a call that waits, besides its answer.
 #[derive(Clone)]
-pub(super) struct Ends {
+pub(super) struct WaitEnds {
     /// The peer has closed its side, or the connection is being closed: no answer goes out.
     pub(super) left: CancellationToken,
     /// The node stops: the peer is told.
     pub(super) stop: CancellationToken,
 }
 
-/// Begins a request on a connection of this name. Its end is none when nobody waits for it any more.
-pub(super) fn begin(
-    front: &Front,
-    request: Request,
-    name: &Owner,
-    ends: &Ends,
-) -> BoxFuture<'static, Option<End>> {
+/// The owner of what is asked on this connection without naming one. Drawn at random, so that no connection ever, on
+/// whichever node, is taken for another.
+pub(super) fn own_name() -> Result<Owner, getrandom::Error> {
+    // 48 bits: 15 digits, and no two alike among all that are open at a time.
+    let number = getrandom::u64()? >> 16;
+    Ok(Owner::from_log(&format!("conn-{number}")))
+}
+
+/// A request that was taken.
+pub(super) enum Begun {
+    /// It goes by itself. Its end is none when nobody waits for it any more.
+    Alone(BoxFuture<'static, Option<End>>),
+    /// It can go together with others of its kind.
+    Together(Service, Kind),
+}
+
+/// A request that costs the same with others as alone.
+pub(super) enum Kind {
+    Status(ResourceName),
+    Renew(Renewed),
+}
+
+/// Begins a request on a connection of this name.
+pub(super) fn begin(front: &Front, request: Request, name: &Owner, ends: &WaitEnds) -> Begun {
     let owner = |given: Option<Owner>| given.unwrap_or_else(|| name.clone());
     let Some(service) = front.service.get().cloned() else {
-        return Box::pin(ready(Some(without_cluster(front, &request))));
+        return Begun::Alone(Box::pin(ready(Some(without_cluster(front, &request)))));
     };
-    match request {
+    Begun::Alone(match request {
         Request::Acquire(Acquire { key, ttl, wait, request_id, owner: given, lock_delay }) => {
             let wait = match wait {
                 WaitFor::Once => Wait::Try,
@@ -72,8 +91,9 @@ pub(super) fn begin(
         }
         Request::Renew { key, lease_id, ttl } => {
             let renewed = Renewed { resource: key, proof: Proof::LeaseId(lease_id), ttl };
-            Box::pin(async move { Some(End::of(&service, Op::Renew, service.renew(renewed).await)) })
+            return Begun::Together(service, Kind::Renew(renewed));
         }
+        Request::Status { key } => return Begun::Together(service, Kind::Status(key)),
         Request::Release { key, proof } => {
             Box::pin(async move { Some(End::of(&service, Op::Release, service.release(key, proof).await)) })
         }
@@ -81,15 +101,12 @@ pub(super) fn begin(
             let cancelled = Cancelled { owner: owner(given), request_id };
             Box::pin(async move { Some(cancel(&service, key, cancelled).await) })
         }
-        Request::Status { key } => {
-            Box::pin(async move { Some(End::of(&service, Op::Status, service.status(key).await)) })
-        }
         Request::Hello(hello) => Box::pin(ready(Some(welcome(front, &hello)))),
         Request::Ping => Box::pin(ready(Some(pong(front)))),
-    }
+    })
 }
 
-async fn acquire(service: Service, key: ResourceName, asked: Asked, ends: Ends) -> Option<End> {
+async fn acquire(service: Service, key: ResourceName, asked: Asked, ends: WaitEnds) -> Option<End> {
     let refused = |why: Refused| Some(End::refused(&service, Op::Acquire, why));
     let mut call = match service.acquire(key, asked, None).await {
         Ok(call) => call,
@@ -142,6 +159,14 @@ fn without_cluster(front: &Front, request: &Request) -> End {
             End::at((Outcome::refused(Some(request.subject().op), problem), position))
         }
     }
+}
+
+/// What a line is answered that can't be read.
+pub(super) fn unreadable(front: &Front, subject: Option<&Subject>, why: &LineFault) -> End {
+    let field = why.field().map(str::to_owned);
+    let problem = Problem { field, ..Problem::new(Code::Invalid, why.to_string()) };
+    let Refused { problem, position } = *front.refuse(problem);
+    End::at((Outcome::refused(subject.map(|subject| subject.op), problem), position))
 }
 
 /// Who asks isn't proved yet by anything, so a token that a client brings is left alone.

@@ -3,31 +3,33 @@
 //! Owns: when it is read, when it is written, and when and how it ends. Never: what a request means.
 
 use super::accept::last_word;
-use super::calls::{End, Ends, begin};
+use super::call::{Call, Ended};
+use super::calls::{Begun, End, Kind, WaitEnds, begin, own_name, unreadable};
 use super::front::{Front, at};
 use super::lines::{Came, Lines};
 use super::order::{Due, Order, Place};
 use super::output::Output;
-use super::way::{Way, way};
-use crate::service::Refused;
+use super::together::Together;
+use super::way::{Way, changed, way};
+use crate::service::Service;
 use crate::tcp;
 use futures::FutureExt as _;
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use kunci_api::native::{Answer, BadLine, Line, Outcome, Subject, Tag};
-use kunci_api::{Code, Problem};
+use kunci_api::native::{Answer, BadLine, Line, Subject, Tag};
 use kunci_replica::Lead;
 use kunci_types::Owner;
 use std::io;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+/// Lines that are taken at a time; then it is others' turn.
+const LINES_AT_ONCE: usize = 128;
 /// With so many bytes that the peer hasn't taken, no more is asked for it.
 const UNREAD_BYTES_MANY: usize = 64 << 10;
 /// How long a connection may still send requests when the node stops.
@@ -59,22 +61,6 @@ pub(super) async fn serve(stream: TcpStream, front: &Front) {
     }
 }
 
-/// The owner of what is asked on this connection without naming one. Drawn at random, so that no connection ever, on
-/// whichever node, is taken for another.
-fn own_name() -> Result<Owner, getrandom::Error> {
-    // 48 bits: 15 digits, and no two alike among all that are open at a time.
-    let number = getrandom::u64()? >> 16;
-    Ok(Owner::from_log(&format!("conn-{number}")))
-}
-
-/// Whether more may come from the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peer {
-    There,
-    /// It has closed its side; what it sent before may still be unread.
-    Left,
-}
-
 /// Whether a connection is still read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
@@ -85,27 +71,19 @@ enum Reading {
     ToTheEnd,
 }
 
-/// A request that is under way.
-struct Call {
-    /// There until it has ended.
-    place: Option<Place>,
-    ends: BoxFuture<'static, Option<End>>,
-}
-
-impl Future for Call {
-    type Output = Option<(Place, Option<End>)>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let end = ready!(self.ends.as_mut().poll(cx));
-        Poll::Ready(self.place.take().map(|place| (place, end)))
-    }
+/// How many of the lines that have come were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// There may be more at once.
+    Some,
+    /// Those for which there is room.
+    AllForNow,
 }
 
 struct Connection<'a> {
     stream: &'a TcpStream,
     front: &'a Front,
     name: Owner,
-    peer: Peer,
     reading: Reading,
     lines: Lines,
     /// Every whole line that has come is taken.
@@ -115,8 +93,11 @@ struct Connection<'a> {
     held: Option<(Line, Instant)>,
     changes: Option<watch::Receiver<Lead>>,
     calls: FuturesUnordered<Call>,
+    /// Requests that came one behind the other and will go together; none once all lines are taken.
+    together: Option<Together>,
     order: Order<Option<End>>,
     output: Output,
+    /// Nobody waits here any more: the peer has closed its side, or the connection is being closed.
     left: CancellationToken,
     /// When the node stops: until when requests are still read.
     stopping: Option<Instant>,
@@ -131,7 +112,6 @@ impl<'a> Connection<'a> {
             stream,
             front,
             name,
-            peer: Peer::There,
             reading: Reading::On,
             lines: Lines::default(),
             is_drained: true,
@@ -139,6 +119,7 @@ impl<'a> Connection<'a> {
             held: None,
             changes: None,
             calls: FuturesUnordered::new(),
+            together: None,
             order: Order::default(),
             output: Output::default(),
             left: CancellationToken::new(),
@@ -154,9 +135,13 @@ impl<'a> Connection<'a> {
         let mut stopped = pin!(self.front.stop.cancelled());
         let mut timer = pin!(sleep_until(Instant::now() + NOT_SOON));
         loop {
-            self.take_lines();
+            let taken = self.take_lines();
             self.take_ends()?;
             self.output.flush(stream)?;
+            if taken == Taken::Some {
+                yield_now().await;
+                continue;
+            }
             if self.is_over() {
                 return Ok(());
             }
@@ -173,7 +158,7 @@ impl<'a> Connection<'a> {
                     self.read()?;
                 }
                 ready = stream.writable(), if self.output.len() > 0 => ready?,
-                () = closed.as_mut(), if self.peer == Peer::There => self.peer_left(),
+                () = closed.as_mut(), if !self.left.is_cancelled() => self.peer_left(),
                 () = stopped.as_mut(), if self.stopping.is_none() => self.node_stops(),
                 () = changed(self.changes.as_mut()), if self.held.is_some() => {}
                 () = timer.as_mut() => self.look_at_time()?,
@@ -181,19 +166,20 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Takes requests for as long as there are some, and room for them.
-    fn take_lines(&mut self) {
+    /// Takes requests for as long as there are some, and room for them, and nobody is kept waiting by that.
+    fn take_lines(&mut self) -> Taken {
         if let Some((line, until)) = self.held.take() {
             self.take(line, Some(until));
         }
-        let limits = &self.front.limits;
         self.is_drained = false;
-        while self.held.is_none()
-            && self.order.len() < limits.in_flight_max
-            && self.output.len() < UNREAD_BYTES_MANY
-        {
+        let mut taken = Taken::Some;
+        for _ in 0..LINES_AT_ONCE {
+            if !self.has_room() {
+                taken = Taken::AllForNow;
+                break;
+            }
             let Some(came) = self.lines.next() else {
-                self.is_drained = true;
+                (self.is_drained, taken) = (true, Taken::AllForNow);
                 break;
             };
             // What has come after it belongs to another line.
@@ -204,6 +190,15 @@ impl<'a> Connection<'a> {
                 Came::MoreOfTheSame => self.count_bad_line(),
             }
         }
+        self.go();
+        taken
+    }
+
+    /// Whether another request may be taken.
+    fn has_room(&self) -> bool {
+        self.held.is_none()
+            && self.order.len() < self.front.limits.in_flight_max
+            && self.output.len() < UNREAD_BYTES_MANY
     }
 
     /// Begins a request; `waited` says until when that was put off before.
@@ -230,19 +225,39 @@ impl<'a> Connection<'a> {
         }
         self.changes = None;
         let place = self.order.enter(subject, tag);
-        let ends = Ends { left: self.left.clone(), stop: self.front.stop.clone() };
-        let ends = begin(self.front, request, &self.name, &ends);
-        self.calls.push(Call { place: Some(place), ends });
+        let ends = WaitEnds { left: self.left.clone(), stop: self.front.stop.clone() };
+        match begin(self.front, request, &self.name, &ends) {
+            Begun::Alone(end) => {
+                // Calls begin in the order of their lines.
+                self.go();
+                self.calls.push(Call::Alone(Some(place), end));
+            }
+            Begun::Together(service, kind) => self.join(service, place, kind),
+        }
+    }
+
+    /// Lets a request go with those before it, if they are of its kind.
+    fn join(&mut self, service: Service, place: Place, kind: Kind) {
+        let (place, kind) = match &mut self.together {
+            Some(together) => match together.add(place, kind) {
+                Ok(()) => return,
+                Err(back) => back,
+            },
+            None => (place, kind),
+        };
+        self.go();
+        self.together = Some(Together::new(service, place, kind));
+    }
+
+    /// Begins what goes together.
+    fn go(&mut self) {
+        self.calls.extend(self.together.take().map(|together| Call::Together(together.begin())));
     }
 
     /// Answers a line that can't be read.
     fn refuse(&mut self, bad: BadLine) {
         let BadLine { subject, tag, why } = bad;
-        let problem =
-            Problem { field: why.field().map(str::to_owned), ..Problem::new(Code::Invalid, why.to_string()) };
-        let Refused { problem, position } = *self.front.refuse(problem);
-        let op = subject.as_ref().map(|subject| subject.op);
-        let end = End::at((Outcome::refused(op, problem), position));
+        let end = unreadable(self.front, subject.as_ref(), &why);
         match subject {
             Some(subject) => self.answer(subject, tag, end),
             None => self.say(None, tag, end),
@@ -297,9 +312,9 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    fn end(&mut self, ended: Option<(Place, Option<End>)>) -> io::Result<()> {
+    fn end(&mut self, ended: Ended) -> io::Result<()> {
         self.last_active = Instant::now();
-        if let Some((place, end)) = ended {
+        for (place, end) in ended {
             self.answer_due(place, end);
         }
         if self.output.len() > self.front.limits.unread_bytes_max {
@@ -319,7 +334,6 @@ impl<'a> Connection<'a> {
 
     /// The peer has closed its side: whoever waits is detached. What was asked is still done, and told.
     fn peer_left(&mut self) {
-        self.peer = Peer::Left;
         self.left.cancel();
     }
 
@@ -376,14 +390,4 @@ impl<'a> Connection<'a> {
         }
         Ok(())
     }
-}
-
-/// Waits for news of who leads.
-async fn changed(changes: Option<&mut watch::Receiver<Lead>>) {
-    if let Some(changes) = changes
-        && changes.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
 }

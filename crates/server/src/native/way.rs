@@ -7,6 +7,7 @@ use kunci_api::native::{Op, Outcome, Request};
 use kunci_api::{Applied, Code, Problem};
 use kunci_replica::{Lead, NoLead, Position};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A hand-over or a quick election takes less than this, so nobody needs to hear of it.
@@ -69,4 +70,14 @@ fn request_id(request: &Request) -> Option<String> {
     let Request::Acquire(acquire) = request else { return None };
     let drawn = || draw_request_id().ok();
     acquire.request_id.clone().or_else(drawn).map(String::from)
+}
+
+/// Waits for news of who leads.
+pub(super) async fn changed(changes: Option<&mut watch::Receiver<Lead>>) {
+    if let Some(changes) = changes
+        && changes.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }

@@ -28,6 +28,20 @@ impl Service {
         Ok(stamped(&answered, |revision| StatusBody { status, revision }))
     }
 
+    /// How several resources stand, all at one moment, in the order given.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub async fn statuses(&self, resources: Vec<ResourceName>) -> Outcome<Vec<StatusBody>> {
+        let answered =
+            self.read(|table| resources.iter().map(|name| table.status(name)).collect::<Vec<_>>()).await?;
+        let (revision, position) = (answered.revision.get(), answered.position);
+        let named = resources.into_iter().zip(answered.value);
+        let body = named
+            .map(|(resource, status)| StatusBody { status: listed(Listed { resource, status }), revision });
+        Ok(Stamped { body: body.collect(), position })
+    }
+
     /// Who waits for a resource.
     ///
     /// # Errors

@@ -1,0 +1,125 @@
+//! Repeating a request: for how long, and what is known of it when that is over.
+//!
+//! Owns: the way from failed tries to an error. Never: sleeps or sends; it is told what happened and when.
+
+use crate::clock::Moment;
+use crate::error::{Certainty, Error, ErrorKind, Retry};
+use crate::links::CallError;
+use crate::wire::{self, Passing};
+use kunci_api::{Applied, Code};
+use std::time::Duration;
+
+/// A try that was under way for so long had reached somebody.
+pub(crate) const WAITED_LONG: Duration = Duration::from_secs(1);
+
+/// For how long a request is repeated while nobody decides it, and what is known of it meanwhile.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    limit: Duration,
+    failing_since: Option<Moment>,
+    certainty: Certainty,
+    last: Option<Passing>,
+    last_failure: Option<String>,
+}
+
+impl Patience {
+    /// Gives up once answers were refusals for `limit` without a break.
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self { limit, failing_since: None, certainty: Certainty::NotApplied, last: None, last_failure: None }
+    }
+
+    /// One connection gave no answer.
+    pub(crate) fn no_answer(&mut self, error: &CallError) {
+        if matches!(error, CallError::NoAnswer(_)) {
+            self.certainty = Certainty::Unknown;
+        }
+        self.last_failure = Some(error.to_string());
+    }
+
+    /// A try was under way for this long. When that is long, it may have been queued, whatever came of it, and what
+    /// failed before doesn't count any more.
+    pub(crate) fn waited(&mut self, under_way: Duration) {
+        if under_way >= WAITED_LONG {
+            self.failing_since = None;
+            self.certainty = Certainty::Unknown;
+        }
+    }
+
+    /// A refusal that passes.
+    pub(crate) fn refused(&mut self, passing: Passing) {
+        if passing.applied == Applied::Unknown {
+            self.certainty = Certainty::Unknown;
+        }
+        self.last = Some(passing);
+    }
+
+    /// A refusal that passes. Returns how long to pause, or the error when patience is over.
+    pub(crate) fn passing(&mut self, passing: Passing, now: Moment) -> Result<Duration, Error> {
+        let since = *self.failing_since.get_or_insert(now);
+        let after = passing.after;
+        self.refused(passing);
+        if now.plus(after).since(since) >= self.limit { Err(self.unavailable()) } else { Ok(after) }
+    }
+
+    /// Every connection was tried in vain.
+    pub(crate) fn unreachable(&self) -> Error {
+        let why = self.last_failure.as_deref().unwrap_or("there is no connection to try");
+        let detail = format!("no server can be reached: {why}");
+        Error::new(ErrorKind::Unreachable, self.certainty, Retry::After(Duration::from_secs(1)), detail)
+    }
+
+    /// What is known of the request so far.
+    pub(crate) fn certainty(&self) -> Certainty {
+        self.certainty
+    }
+
+    /// Time is up, whichever of the two it was.
+    pub(crate) fn over(&self) -> Error {
+        if self.last.is_some() { self.unavailable() } else { self.unreachable() }
+    }
+
+    fn unavailable(&self) -> Error {
+        let (code, detail, after) = match &self.last {
+            Some(passing) => (passing.code, passing.detail.as_str(), passing.after),
+            None => (Code::NoLeader, "no answer that decides", wire::PAUSE),
+        };
+        let detail = format!("no decision within {:?}: {detail}", self.limit);
+        Error::new(ErrorKind::Unavailable(code), self.certainty, Retry::After(after), detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Moment {
+        Moment::at(Duration::from_millis(ms))
+    }
+
+    /// C73, C57: what isn't known to have failed is never called failed.
+    #[test]
+    fn a_request_that_may_have_been_sent_stays_unknown_whatever_came_later() {
+        let mut patience = Patience::new(Duration::from_secs(5));
+        patience.no_answer(&CallError::NoAnswer("cut".into()));
+        patience.no_answer(&CallError::NotSent("refused".into()));
+        let error = patience.unreachable();
+        assert_eq!((error.kind(), error.certainty()), (&ErrorKind::Unreachable, Certainty::Unknown));
+        assert_eq!(error.to_string(), "no server can be reached: refused");
+
+        let mut patience = Patience::new(Duration::from_secs(5));
+        patience.no_answer(&CallError::NotSent("refused".into()));
+        assert_eq!(patience.unreachable().certainty(), Certainty::NotApplied);
+    }
+
+    #[test]
+    fn patience_counts_from_the_first_refusal_and_ends_before_its_limit_would_pass() {
+        let mut patience = Patience::new(Duration::from_secs(1));
+        for ms in [10_000, 10_200, 10_400, 10_600] {
+            assert_eq!(patience.passing(Passing::no_leader("none"), at(ms)).unwrap(), wire::PAUSE);
+        }
+        let error = patience.passing(Passing::no_leader("none"), at(10_800)).unwrap_err();
+        assert_eq!(error.kind(), &ErrorKind::Unavailable(Code::NoLeader));
+        assert_eq!(error.certainty(), Certainty::NotApplied);
+        assert_eq!(error.retry(), Retry::After(wire::PAUSE));
+    }
+}
