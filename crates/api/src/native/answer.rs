@@ -8,6 +8,7 @@ use crate::code::{Applied, Code};
 use crate::grant::{GrantBody, ReleaseBody, RenewBody};
 use crate::problem::Problem;
 use crate::view::StatusBody;
+use std::fmt;
 
 /// The most bytes of a detail, before it is coded: a line with it keeps to its limit.
 const DETAIL_BYTES_MAX: usize = 512;
@@ -84,8 +85,8 @@ pub enum Outcome {
     Error(Refused),
 }
 
-/// The resource is the caller's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The resource is the caller's. Its `Debug` keeps the secrets.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
     /// What the protected resource compares: 1 to 2^53 − 1.
     pub token: u64,
@@ -97,6 +98,17 @@ pub struct Grant {
     pub request_id: String,
     /// The lease was granted to an earlier call of the same request.
     pub repeated: bool,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, ttl_ms, repeated, .. } = self;
+        f.debug_struct("Grant")
+            .field("token", token)
+            .field("ttl_ms", ttl_ms)
+            .field("repeated", repeated)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Who stands in the way.
