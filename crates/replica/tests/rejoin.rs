@@ -23,7 +23,9 @@ use tokio::time::sleep;
 
 /// Snapshots so often, and so little log behind them, that whoever was away for a moment needs one.
 const OFTEN: (u64, u64) = (8 << 10, 5);
-const KILLS: u64 = 30;
+const KILLS_MIN: u64 = 30;
+/// On a busy machine a member takes longer to come back, so it may be killed too early too often.
+const KILLS_MAX: u64 = 120;
 const DATA: &str = "KUNCI_TEST_REJOIN_DATA";
 const PEER: &str = "KUNCI_TEST_REJOIN_PEER";
 
@@ -178,7 +180,10 @@ async fn killed_at_any_moment_of_its_return_a_member_takes_nothing_that_was_not_
 
     let leader = cluster.led().await.replica.clone();
     let (mut written, mut taken_in) = (20, BTreeSet::new());
-    for round in 0..KILLS {
+    for round in 0..KILLS_MAX {
+        if round >= KILLS_MIN && taken_in.len() > 3 {
+            break;
+        }
         // Far enough that the log doesn't bring it back.
         write(&leader, written, 20).await;
         written += 20;

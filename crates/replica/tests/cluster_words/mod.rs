@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use kunci_core::LockTable;
 use kunci_core::command::{Acquire, RequestIdFrom};
 use kunci_core::reply::{AcquireReply, Grant};
 use kunci_replica::{CallOutcome, Refusal, Replica};
@@ -16,7 +17,7 @@ pub(crate) fn acquire(number: u64) -> Acquire {
         owner,
         request_id: RequestId::parse(&number.to_string()).unwrap(),
         request_id_from: RequestIdFrom::Client,
-        ttl: Some(Ttl::from_ms(60_000)),
+        ttl: Some(Ttl::from_ms(600_000)),
         wait: Wait::Try,
         lock_delay: LockDelay::from_ms(0),
         metadata: None,
@@ -40,5 +41,6 @@ pub(crate) async fn grant(replica: &Replica, number: u64) -> Result<Grant, Refus
 }
 
 pub(crate) async fn held(replica: &Replica) -> Result<u64, Refusal> {
-    replica.read(|view| view.list("", None, 1_000).len() as u64).await.map(|answered| answered.value)
+    replica.read(|_| ()).await?;
+    Ok(replica.local_view(LockTable::held_count).value)
 }
