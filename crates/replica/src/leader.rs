@@ -11,7 +11,6 @@ use crate::seat::{Membership, Seat};
 use crate::term::Phase;
 use kunci_core::command::{Command, Entry, RaiseRevision};
 use openraft::async_runtime::WatchReceiver;
-use openraft::raft::ReadPolicy;
 use openraft::{Instant as _, RaftMetrics, ServerState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +72,7 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
         if let Some(term) = glance.leads_in
             && serves_in.is_none()
             && glance.has_quorum
-            && seat.take_over().await
+            && seat.take_over(term).await
         {
             serves_in = Some(term);
             tracing::info!(term, "took over as leader");
@@ -108,11 +107,9 @@ impl Seat {
 
     /// Begins the term: everything of earlier terms is applied first, then the takeover, then the clock starts
     /// at the log's time.
-    async fn take_over(&self) -> bool {
+    async fn take_over(&self, term: u64) -> bool {
         let begun = timeout(TAKE_OVER_WITHIN, async {
-            // A library that says «leader» can't commit yet (trap 5 of the design); this waits until it can and
-            // has applied what earlier leaders committed.
-            self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await.ok()?;
+            self.applied_in(term).await?;
             let (now, revision) = self.machine.view(|state| (state.table.now(), state.table.revision()));
             let mut commands = vec![Command::TakeOver];
             if revision < self.token_floor {
@@ -120,7 +117,7 @@ impl Seat {
             }
             let entry = EntryBytes(Entry { now, commands }.encode().into());
             self.raft.client_write(entry).await.ok()?;
-            Some(now)
+            Some(self.machine.view(|state| state.table.now()))
         })
         .await;
         match begun {
@@ -130,6 +127,16 @@ impl Seat {
             }
             Ok(None) | Err(_) => false,
         }
+    }
+
+    /// Waits until an entry of this term is applied, and so everything that earlier leaders committed. A library that
+    /// says «leader» can't commit before (trap 5 of the design). `None` when it has ended.
+    async fn applied_in(&self, term: u64) -> Option<()> {
+        let mut metrics = self.raft.metrics();
+        while metrics.borrow_watched().last_applied.is_none_or(|applied| applied.leader_id.term != term) {
+            metrics.changed().await.ok()?;
+        }
+        Some(())
     }
 
     fn step_down(&self, phase: Phase) {
