@@ -7,14 +7,12 @@
 //! which a leader takes no writes in that term, whatever becomes of the target (trap 6 of the design).
 
 use crate::answered::Refusal;
-use crate::lead::QUORUM_SILENT_MAX;
 use crate::members::ChangeRefused;
-use crate::raft_types::{LogId, TypeConfig};
-use crate::seat::Seat;
+use crate::raft_types::LogId;
+use crate::seat::{Membership, Seat, is_heard, matched};
 use crate::term::Phase;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::TransferLeaderRequest;
-use openraft::{Instant as _, RaftMetrics};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -116,7 +114,7 @@ impl Seat {
     /// Who could lead, the fittest first.
     fn targets(&self) -> Vec<u64> {
         let metrics = self.metrics();
-        let membership = crate::seat::Membership::of(&metrics);
+        let membership = Membership::of(&metrics);
         let lacks =
             |id: u64| metrics.last_log_index.unwrap_or(0).saturating_sub(matched(&metrics, id).unwrap_or(0));
         let mut targets: Vec<u64> = membership
@@ -130,18 +128,6 @@ impl Seat {
         targets.sort_by_key(|id| (std::cmp::Reverse(priority(*id)), lacks(*id), *id));
         targets
     }
-}
-
-fn matched(metrics: &RaftMetrics<TypeConfig>, target: u64) -> Option<u64> {
-    let replication = metrics.replication.as_ref()?;
-    replication.get(&target).copied().flatten().map(|matched: LogId| matched.index)
-}
-
-/// Whether a leader was answered by a member lately.
-pub(crate) fn is_heard(metrics: &RaftMetrics<TypeConfig>, node_id: u64) -> bool {
-    let answered =
-        metrics.heartbeat.as_ref().and_then(|heartbeat| heartbeat.get(&node_id).copied().flatten());
-    answered.is_some_and(|answered| answered.elapsed() <= QUORUM_SILENT_MAX)
 }
 
 fn not_ready(node_id: u64) -> ChangeRefused {

@@ -89,10 +89,6 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
 }
 
 impl Seat {
-    fn ids_applied(&self) -> u64 {
-        self.machine.view(crate::state_machine::MachineState::ids_used)
-    }
-
     fn glance(&self, metrics: &RaftMetrics<TypeConfig>) -> Glance {
         let leads = metrics.state == ServerState::Leader && metrics.current_leader == Some(self.me.node_id);
         let is_alone = metrics.membership_config.membership().voter_ids().eq([self.me.node_id]);

@@ -6,9 +6,9 @@
 
 use crate::answered::Refusal;
 use crate::data_folder::ClusterId;
-use crate::hand_over::{Preference, is_heard};
+use crate::hand_over::Preference;
 use crate::raft_types::Member;
-use crate::seat::{Membership, Seat};
+use crate::seat::{Membership, Seat, is_heard, matched};
 use crate::term::Phase;
 use crate::transport::Who;
 use openraft::ChangeMembers;
@@ -147,7 +147,8 @@ impl Seat {
         let next_id = self.ids_used() + 1;
         let known = membership.members.iter().find(|(_, member)| member.peer == peer).map(|(id, _)| *id);
         // One whose invitation was lost is asked for by the id that it has already.
-        let pending = known.filter(|id| !membership.voters.contains(id) && !self.has_progress(*id));
+        let pending =
+            known.filter(|id| !membership.voters.contains(id) && matched(&self.metrics(), *id).is_none());
         // A certificate names its node, so one has to know whom to expect.
         let expected = known.filter(|id| Some(*id) != replaces).unwrap_or(next_id);
         let member = match self.who(peer, expected).await? {
@@ -297,16 +298,6 @@ impl Seat {
         }
     }
 
-    /// Whether a member is known to have some of the log.
-    fn has_progress(&self, node_id: u64) -> bool {
-        self.matched(node_id).is_some()
-    }
-
-    fn matched(&self, node_id: u64) -> Option<u64> {
-        let metrics = self.metrics();
-        metrics.replication.as_ref()?.get(&node_id).copied().flatten().map(|matched| matched.index)
-    }
-
     /// The one change that is due by itself, if any: a half-done one to be finished, a learner that has caught up, a
     /// member that has moved.
     fn due_change(&self) -> Option<ChangeMembers<u64, Member>> {
@@ -322,9 +313,10 @@ impl Seat {
     }
 
     fn due_promotion(&self, membership: &Membership) -> Option<ChangeMembers<u64, Member>> {
-        let last = self.metrics().last_log_index?;
+        let metrics = self.metrics();
+        let last = metrics.last_log_index?;
         let has_caught_up = |id: u64| {
-            let lacks = self.matched(id).map(|matched| last.saturating_sub(matched));
+            let lacks = matched(&metrics, id).map(|matched| last.saturating_sub(matched));
             lacks.is_some_and(|lacks| lacks <= CAUGHT_UP_LAG) && self.vitals.lately(id).is_some()
         };
         let (id, member) = membership.learners().find(|(id, _)| has_caught_up(*id))?;

@@ -6,16 +6,16 @@
 use crate::batcher::Batcher;
 use crate::data_folder::DataFolder;
 use crate::disk::Disk;
-use crate::lead::Lead;
+use crate::lead::{Lead, QUORUM_SILENT_MAX};
 use crate::raft_types::{Member, TypeConfig};
 use crate::replica::Raft;
-use crate::state_machine::Machine;
+use crate::state_machine::{Machine, MachineState};
 use crate::term::{Phase, Term};
 use crate::transport::{Asks, BoxedStream, CallsFrom, Connection, Dialer, DoorGuard, Me, Purpose, Roster};
 use crate::vitals::Vitals;
 use kunci_types::Revision;
-use openraft::RaftMetrics;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{Instant as _, RaftMetrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,6 +92,18 @@ impl Membership {
     }
 }
 
+/// The last entry that a member is known to have. Only a leader knows.
+pub(crate) fn matched(metrics: &RaftMetrics<TypeConfig>, node_id: u64) -> Option<u64> {
+    metrics.replication.as_ref()?.get(&node_id).copied().flatten().map(|matched| matched.index)
+}
+
+/// Whether a leader was answered by a member lately.
+pub(crate) fn is_heard(metrics: &RaftMetrics<TypeConfig>, node_id: u64) -> bool {
+    let answered =
+        metrics.heartbeat.as_ref().and_then(|heartbeat| heartbeat.get(&node_id).copied().flatten());
+    answered.is_some_and(|answered| answered.elapsed() <= QUORUM_SILENT_MAX)
+}
+
 impl Seat {
     pub(crate) fn metrics(&self) -> RaftMetrics<TypeConfig> {
         self.raft.metrics().borrow_watched().clone()
@@ -101,9 +113,14 @@ impl Seat {
         Membership::of(&self.metrics())
     }
 
-    /// The largest node id that was ever given out.
+    /// The largest node id that was ever given out, as far as it is applied here.
+    pub(crate) fn ids_applied(&self) -> u64 {
+        self.machine.view(MachineState::ids_used)
+    }
+
+    /// The largest node id that was ever given out; at a leader also by an addition that isn't applied yet.
     pub(crate) fn ids_used(&self) -> u64 {
-        let applied = self.machine.view(crate::state_machine::MachineState::ids_used);
+        let applied = self.ids_applied();
         let members = self.membership().members;
         applied.max(members.keys().next_back().copied().unwrap_or(0))
     }

@@ -8,6 +8,7 @@ use crate::pulse::{Census, Pulse};
 use crate::seat::Seat;
 use kunci_core::FEATURE_LEVEL;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -24,6 +25,8 @@ const FRESH: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(crate) struct Vitals {
     known: Mutex<Known>,
+    /// Whether the disks of so many voters are nearly full that the rest is no quorum. Each request asks.
+    are_low: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -32,8 +35,6 @@ struct Known {
     pulses: BTreeMap<u64, (Pulse, Instant)>,
     /// What the leader told this node.
     census: Option<(Census, Instant)>,
-    /// Whether the disks of so many voters are nearly full that the rest is no quorum.
-    are_low: bool,
 }
 
 impl Vitals {
@@ -68,14 +69,14 @@ impl Vitals {
 
     /// Whether the disks of so many voters are nearly full that the rest is no quorum, as of the last pulse.
     pub(crate) fn are_low(&self) -> bool {
-        self.known().are_low
+        self.are_low.load(Ordering::Relaxed)
     }
 
     /// Counts whose disk is nearly full among `voters`.
     fn count_low(&self, voters: &BTreeSet<u64>) {
         let pulses = self.all_lately();
         let low = voters.iter().filter(|id| pulses.get(*id).is_some_and(|pulse| pulse.storage_low)).count();
-        self.known().are_low = (voters.len() - low) * 2 <= voters.len();
+        self.are_low.store((voters.len() - low) * 2 <= voters.len(), Ordering::Relaxed);
     }
 
     fn note_census(&self, census: Census) {

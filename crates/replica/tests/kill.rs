@@ -1,13 +1,14 @@
 //! Killed at any moment, with snapshots and purges running all the time, a replica keeps what it acknowledged.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on should fail on the spot")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
+mod cluster_words;
 mod replica_support;
 
-use kunci_core::command::{Acquire, Command, Proof, Release, RequestIdFrom};
+use kunci_core::command::{Acquire, Command, Proof, Release};
 use kunci_core::reply::{AcquireReply, ReleaseReply, Reply, Told};
 use kunci_replica::{CallOutcome, Member, Replica, ReplicaConfig};
-use kunci_types::{Attempt, Caller, LeaseId, LockDelay, Metadata, Owner, RequestId, ResourceName, Ttl, Wait};
+use kunci_types::{LeaseId, Metadata, ResourceName, Ttl};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,19 +20,10 @@ const DATA: &str = "KUNCI_TEST_KILL_DATA";
 const FROM: &str = "KUNCI_TEST_KILL_FROM";
 
 fn acquire(number: u64) -> Acquire {
-    let owner = Owner::parse("w").unwrap();
     Acquire {
-        resource: ResourceName::parse(&format!("r/{number}")).unwrap(),
-        caller: Caller::Unproven(owner.clone()),
-        owner,
-        request_id: RequestId::parse(&number.to_string()).unwrap(),
-        request_id_from: RequestIdFrom::Client,
         ttl: Some(Ttl::from_ms(3_600_000)),
-        wait: Wait::Try,
-        lock_delay: LockDelay::from_ms(0),
         metadata: Some(Metadata::parse(&"m".repeat(500)).unwrap()),
-        lease_id: LeaseId::from_bytes(u128::from(number + 1).to_be_bytes()),
-        attempt: Attempt::new(number),
+        ..cluster_words::acquire(number)
     }
 }
 
