@@ -123,7 +123,10 @@ fn low_disks_of_a_quorum_refuse_acquires_and_nothing_else() {
             refused
         })
     };
-    assert!(refused.is_some(), "no acquire was refused as storage_low with 40 MiB left on two of three nodes");
+    assert!(
+        refused.is_some(),
+        "no acquire was refused as storage_low with 40 MiB left on two of three nodes"
+    );
     low.iter().for_each(|node| scene.world.disk(*node).empty());
     let taken = scene.world.inside(move || async move {
         wait_granted(&mut client(1, &doors, &history), Ask { resource: "disk/after", ..ask }).await

@@ -72,6 +72,8 @@ pub(super) struct Standing {
     doubted: watch::Sender<Option<Instant>>,
     /// Counts changes of health.
     pub(super) turns: watch::Sender<u64>,
+    /// Why it was down last.
+    why: Mutex<Option<Arc<str>>>,
 }
 
 impl Standing {
@@ -81,6 +83,7 @@ impl Standing {
             heard: Mutex::new(Instant::now()),
             doubted: watch::Sender::new(None),
             turns: watch::Sender::new(0),
+            why: Mutex::new(None),
         }
     }
 
@@ -95,6 +98,11 @@ impl Standing {
     pub(super) fn set(&self, health: Health) {
         self.health.store(health as u8, Ordering::Release);
         self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    fn set_down(&self, why: &Arc<str>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
+        self.set(Health::Down);
     }
 
     pub(super) fn heard_now(&self) {
@@ -139,6 +147,11 @@ impl Link {
             }
         }
         self.health()
+    }
+
+    /// Why the connection was down last, in words.
+    pub(super) fn why(&self) -> Option<Arc<str>> {
+        self.standing.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends a request and waits for its answer. Dropped: what wasn't sent yet isn't sent any more.
@@ -208,7 +221,7 @@ impl LinkKeeper {
                 }
             };
             tracing::debug!("{why}");
-            self.standing.set(Health::Down);
+            self.standing.set_down(&why);
             if not_before > Instant::now() {
                 // All that came for this try have had it.
                 let queued = std::iter::from_fn(|| orders.try_recv().ok());
