@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, fuzz, layers, run, test, tidy};
+use crate::{deny, docs, examples, fuzz, growth, layers, run, test, tidy};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,14 @@ pub(crate) enum Step {
     Docs,
     Test,
     Fuzz,
+    Growth,
     Examples,
     Deny,
 }
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 9] = [
+    pub(crate) const ALL: [Step; 10] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
@@ -31,6 +32,7 @@ impl Step {
         Step::Docs,
         Step::Test,
         Step::Fuzz,
+        Step::Growth,
         Step::Examples,
         Step::Deny,
     ];
@@ -45,6 +47,7 @@ impl Step {
             Step::Docs => "cargo xtask docs",
             Step::Test => "cargo xtask test",
             Step::Fuzz => "cargo xtask fuzz",
+            Step::Growth => "cargo xtask growth",
             Step::Examples => "cargo xtask examples",
             Step::Deny => "cargo xtask deny",
         }
@@ -64,6 +67,7 @@ impl Step {
             Step::Docs => docs::run(repo),
             Step::Test => test::run(repo, &[]),
             Step::Fuzz => fuzz::run(repo, None),
+            Step::Growth => growth::run(repo),
             Step::Examples => examples::run(repo),
             Step::Deny => deny::run(repo),
         }
