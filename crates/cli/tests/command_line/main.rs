@@ -10,6 +10,8 @@ mod exec_loss;
 mod exec_signals;
 mod exec_terminal;
 mod fake;
+#[path = "../processes/mod.rs"]
+mod processes;
 mod support;
 mod verbs;
 mod watch;

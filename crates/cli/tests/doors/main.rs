@@ -12,6 +12,8 @@ mod exec_loss;
 mod nc;
 #[path = "../node/mod.rs"]
 mod node;
+#[path = "../processes/mod.rs"]
+mod processes;
 mod same;
 mod support;
 mod undecided;

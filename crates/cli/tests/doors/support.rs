@@ -1,26 +1,12 @@
 //! One node with both doors, and running the binary.
 
+pub(crate) use crate::processes::{Ran, finish, is_alive, pids, run, signal, until};
+
 use crate::node::{Node, free_port};
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// Whatever a test waits for has happened by then, or the test fails.
-const STEPS_MAX: usize = 4_000;
-const STEP: Duration = Duration::from_millis(5);
-
-/// Waits until something is so, for at most 20 s of waiting.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..STEPS_MAX {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(STEP);
-    }
-    panic!("not so after {:?}: {what}", STEP * 4_000);
-}
 
 /// A node that serves.
 pub(crate) struct Server {
@@ -114,64 +100,8 @@ pub(crate) fn exec(server: &Server, resource: &str, options: &str, script: &str)
     command
 }
 
-/// A run that is over.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
 impl Ran {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
-}
-
-/// Runs to the end.
-pub(crate) fn run(command: &mut Command) -> Ran {
-    finish(command.spawn().unwrap())
-}
-
-/// Waits for the end. A run that has none is killed, and fails the test.
-pub(crate) fn finish(child: Child) -> Ran {
-    let id = child.id();
-    let ending = std::thread::spawn(move || child.wait_with_output().unwrap());
-    for _ in 0..STEPS_MAX {
-        if ending.is_finished() {
-            break;
-        }
-        std::thread::sleep(STEP);
-    }
-    if !ending.is_finished() {
-        signal(id, "KILL");
-        panic!("no end after {:?}: {:?}", STEP * 4_000, ending.join());
-    }
-    let Output { status, stdout, stderr } = ending.join().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
-}
-
-/// Sends a signal to one process.
-pub(crate) fn signal(pid: u32, name: &str) {
-    assert!(Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap().success());
-}
-
-/// The process ids in a file, once there are `count` of them.
-pub(crate) fn pids(file: &Path, count: usize) -> Vec<u32> {
-    let read = || -> Vec<u32> {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        // The last line may not be whole yet.
-        let whole = text.rsplit_once('\n').map(|(whole, _)| whole.to_owned()).unwrap_or_default();
-        whole.lines().filter_map(|line| line.parse().ok()).collect()
-    };
-    until("the process ids are written", || read().len() >= count);
-    read()
-}
-
-/// Whether a process runs; one that only waits to be collected doesn't.
-pub(crate) fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
 }
