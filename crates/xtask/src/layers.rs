@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("kunci-types", &[]),
     ("kunci-core", &["kunci-types"]),
     ("kunci-replica", &["kunci-types", "kunci-core"]),
@@ -18,7 +18,20 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("kunci-server", &["kunci-types", "kunci-core", "kunci-replica", "kunci-api"]),
     ("kunci-client", &["kunci-types", "kunci-api"]),
     ("kunci-bench", &["kunci-types", "kunci-client"]),
+    ("kunci-oracle", &[]),
     ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server", "kunci-bench"]),
+    (
+        "kunci-sim",
+        &[
+            "kunci-types",
+            "kunci-core",
+            "kunci-replica",
+            "kunci-api",
+            "kunci-server",
+            "kunci-client",
+            "kunci-oracle",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

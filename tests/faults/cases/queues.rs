@@ -3,7 +3,7 @@
 use super::asking::{Ask, acquire, client, release};
 use super::scene::Scene;
 use crate::clock::{pause, since};
-use crate::history::{Op, Outcome, Told};
+use kunci_oracle::{Op, Outcome, Told};
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::Duration;

@@ -6,15 +6,18 @@ use crate::history::{Call, Op, Told};
 
 /// A lease that ended by time alone, and the waiter that came next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct HandOver {
-    pub(crate) token: u64,
-    pub(crate) next: u64,
+pub struct HandOver {
+    /// The lease that ended.
+    pub token: u64,
+    /// The lease that came next.
+    pub next: u64,
     /// From the lease's end, at the latest that anybody was told, to the waiter's answer.
-    pub(crate) delay_ms: u64,
+    pub delay_ms: u64,
 }
 
 /// Every one in a history.
-pub(crate) fn hand_overs(calls: &[Call]) -> Vec<HandOver> {
+#[must_use]
+pub fn hand_overs(calls: &[Call]) -> Vec<HandOver> {
     of_facts(&Facts::read(calls))
 }
 

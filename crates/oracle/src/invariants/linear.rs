@@ -41,7 +41,7 @@ pub(super) fn search(facts: &Facts<'_>, seed: u64) -> Search {
     let mut samples: Vec<_> =
         by_resource.into_iter().filter(|(_, calls)| (CALLS_MIN..=CALLS_MAX).contains(&calls.len())).collect();
     let mut random = Random::new(seed, 77);
-    samples.sort_by_cached_key(|_| random.next());
+    samples.sort_by_cached_key(|_| random.bits());
     let mut search = Search { breaches: Vec::new(), searched: 0, given_up: 0 };
     for (resource, calls) in samples.into_iter().take(SAMPLES) {
         match is_linearizable(facts, &calls) {

@@ -5,14 +5,16 @@ use serde_json::Value;
 
 /// A place in the order that histories are checked against: log index, and the place in that entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    pub(crate) index: u64,
-    pub(crate) place: u32,
+pub struct Position {
+    /// The index in the log.
+    pub index: u64,
+    /// The place in that entry, from 0.
+    pub place: u32,
 }
 
 impl Position {
     /// Reads `12.3`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (index, place) = text.split_once('.')?;
         Some(Self { index: index.parse().ok()?, place: place.parse().ok()? })
     }
@@ -33,19 +35,33 @@ impl Serialize for Position {
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(crate) enum Op {
+pub enum Op {
+    /// Take it, or wait for it; `wait_ms` of 0 is a try. `delay_ms` is the lock-delay.
+    #[expect(missing_docs, reason = "the contract's words")]
     Acquire { resource: String, owner: String, request: String, ttl_ms: u64, wait_ms: u64, delay_ms: u64 },
+    /// Renew a lease.
+    #[expect(missing_docs, reason = "the contract's words")]
     Renew { resource: String, lease: String },
+    /// Release a lease.
+    #[expect(missing_docs, reason = "the contract's words")]
     Release { resource: String, lease: String },
+    /// Wait no more.
+    #[expect(missing_docs, reason = "the contract's words")]
     Cancel { resource: String, owner: String, request: String },
+    /// Who holds it?
+    #[expect(missing_docs, reason = "the contract's words")]
     Status { resource: String },
+    /// Who waits for it?
+    #[expect(missing_docs, reason = "the contract's words")]
     Queue { resource: String },
+    /// What is there?
+    #[expect(missing_docs, reason = "the contract's words")]
     List { prefix: String },
 }
 
 impl Op {
     /// The resource that it is about; a list is about many.
-    pub(crate) fn resource(&self) -> Option<&str> {
+    pub fn resource(&self) -> Option<&str> {
         match self {
             Self::Acquire { resource, .. }
             | Self::Renew { resource, .. }
@@ -58,25 +74,27 @@ impl Op {
     }
 
     /// Whether it can only look.
-    pub(crate) fn is_read(&self) -> bool {
+    pub fn is_read(&self) -> bool {
         matches!(self, Self::Status { .. } | Self::Queue { .. } | Self::List { .. })
     }
 }
 
 /// An answer as it came.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
+pub struct Answer {
+    /// HTTP's, or what a refusal of the native door has as its status.
+    pub status: u16,
     /// `Kunci-Position`.
-    pub(crate) position: Option<Position>,
+    pub position: Option<Position>,
     /// `Kunci-Leader`.
-    pub(crate) leader: Option<String>,
-    pub(crate) body: Value,
+    pub leader: Option<String>,
+    /// The body, in the words of the HTTP door.
+    pub body: Value,
 }
 
 impl Answer {
     /// The stable code of a refusal.
-    pub(crate) fn code(&self) -> Option<&str> {
+    pub fn code(&self) -> Option<&str> {
         self.body["code"].as_str()
     }
 }
@@ -84,7 +102,8 @@ impl Answer {
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It was answered.
     Answer(Answer),
     /// It never left this client: no connection.
     NotSent(String),
@@ -94,22 +113,27 @@ pub(crate) enum Outcome {
 
 /// A recorded call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Call {
-    pub(crate) number: u64,
+pub struct Call {
+    /// Its place in the history.
+    pub number: u64,
     /// One client has one call at a time.
-    pub(crate) client: u64,
+    pub client: u64,
     /// The node that was asked, from 1.
-    pub(crate) node: usize,
-    pub(crate) began_us: u64,
-    pub(crate) ended_us: u64,
+    pub node: usize,
+    /// When it began, on the one clock of the history.
+    pub began_us: u64,
+    /// When it ended, on the same clock.
+    pub ended_us: u64,
+    /// What was asked.
     #[serde(flatten)]
-    pub(crate) op: Op,
-    pub(crate) outcome: Outcome,
+    pub op: Op,
+    /// How it ended.
+    pub outcome: Outcome,
 }
 
 impl Call {
     /// The answer, if there was one.
-    pub(crate) fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&Answer> {
         match &self.outcome {
             Outcome::Answer(answer) => Some(answer),
             Outcome::NotSent(_) | Outcome::Unknown(_) => None,
@@ -117,7 +141,7 @@ impl Call {
     }
 
     /// Whether it can have taken effect. A refusal that says `applied: no` didn't; silence may have.
-    pub(crate) fn may_have_applied(&self) -> bool {
+    pub fn may_have_applied(&self) -> bool {
         match &self.outcome {
             Outcome::Answer(answer) => answer.body["applied"] != "no",
             Outcome::Unknown(_) => true,

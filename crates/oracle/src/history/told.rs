@@ -7,55 +7,53 @@ use serde_json::Value;
 
 /// A resource as an answer shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Held {
-    pub(crate) token: u64,
-    pub(crate) holder: String,
-    pub(crate) remaining_ms: u64,
+pub struct Held {
+    /// The holder's fencing token.
+    pub token: u64,
+    /// The holder's name.
+    pub holder: String,
+    /// Until the lease ends.
+    pub remaining_ms: u64,
     /// Left out of refusals.
-    pub(crate) ttl_ms: Option<u64>,
+    pub ttl_ms: Option<u64>,
 }
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refused {
-    pub(crate) code: String,
-    pub(crate) reason: Option<String>,
-    pub(crate) held: Option<Held>,
-    pub(crate) token: Option<u64>,
-    pub(crate) remaining_ms: Option<u64>,
+pub struct Refused {
+    /// The stable code.
+    pub code: String,
+    /// How a lease ended.
+    pub reason: Option<String>,
+    /// Who holds the resource.
+    pub held: Option<Held>,
+    /// A token that it names.
+    pub token: Option<u64>,
+    /// A time that it names.
+    pub remaining_ms: Option<u64>,
 }
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
-    Granted {
-        token: u64,
-        lease: String,
-        remaining_ms: u64,
-        repeated: bool,
-    },
-    Queued {
-        place: u64,
-    },
-    Renewed {
-        remaining_ms: u64,
-    },
-    Released {
-        already: bool,
-    },
+#[expect(missing_docs, reason = "the fields are the contract's words")]
+pub enum Told {
+    /// The caller holds it.
+    Granted { token: u64, lease: String, remaining_ms: u64, repeated: bool },
+    /// The caller is in the queue.
+    Queued { place: u64 },
+    /// The lease goes on.
+    Renewed { remaining_ms: u64 },
+    /// The lease is over.
+    Released { already: bool },
+    /// The caller waits no more.
     Cancelled,
     /// Held by somebody, or free (perhaps closed by a lock-delay).
-    Status {
-        held: Option<Held>,
-        queue_length: u64,
-    },
-    Queue {
-        waiters: Vec<(String, bool)>,
-    },
-    List {
-        locks: Vec<(String, Option<Held>)>,
-        is_whole: bool,
-    },
+    Status { held: Option<Held>, queue_length: u64 },
+    /// Who waits, and whether each is there.
+    Queue { waiters: Vec<(String, bool)> },
+    /// Resources and their holders; whether that is all.
+    List { locks: Vec<(String, Option<Held>)>, is_whole: bool },
+    /// It was refused.
     Refused(Refused),
 }
 
@@ -78,7 +76,7 @@ impl Told {
     ///
     /// # Errors
     /// Says what is missing: an answer that nobody can read is a fault of its own.
-    pub(crate) fn read(op: &Op, answer: &Answer) -> Result<Self, String> {
+    pub fn read(op: &Op, answer: &Answer) -> Result<Self, String> {
         let body = &answer.body;
         let missing = |what: &str| format!("status {} without {what}: {body}", answer.status);
         let number = |name: &str| body[name].as_u64().ok_or_else(|| missing(name));
@@ -120,7 +118,7 @@ impl Told {
 
     /// Whether the log decided it, so that its position is its place in the order. Others only say where the
     /// answering node stood.
-    pub(crate) fn is_decided(&self) -> bool {
+    pub fn is_decided(&self) -> bool {
         match self {
             Self::Refused(refused) => DECIDED.contains(&refused.code.as_str()),
             _ => true,

@@ -7,11 +7,24 @@ use super::{Facts, breaches};
 use crate::history::{Call, Op, Outcome, Position};
 use serde_json::{Value, json};
 
-/// A lie, told of one call: the history with it, or nothing where it can't be told.
-type Lie = fn(Vec<Call>, usize) -> Option<Vec<Call>>;
+/// A lie that was told at some places of a history, one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lie {
+    /// What it says.
+    pub what: &'static str,
+    /// At how many places it was told; not every history has any.
+    pub told: usize,
+    /// At how many of them a check found it.
+    pub caught: usize,
+    /// Of a hundred places, at how many it must be found.
+    pub least: usize,
+}
+
+/// Tells a lie of one call: the history with it, or nothing where it can't be told.
+type Tell = fn(Vec<Call>, usize) -> Option<Vec<Call>>;
 
 /// Every lie, and of a hundred places so many at which it must be caught.
-const LIES: [(&str, usize, Lie); 7] = [
+const LIES: [(&str, usize, Tell); 7] = [
     ("a grant has the token of an earlier one", 99, old_token),
     ("a grant has another lease's id", 99, other_lease),
     ("a grant is placed before everything", 90, earlier_place),
@@ -24,22 +37,16 @@ const LIES: [(&str, usize, Lie); 7] = [
 /// Tells each lie at up to this many places.
 const PLACES: usize = 15;
 
-/// Fails when a lie is believed too often.
-pub(crate) fn expect_lies_caught(calls: &[Call]) {
-    for (what, least, lie) in LIES {
-        let (mut told, mut caught) = (0, 0);
-        for at in 0..calls.len() {
-            if told == PLACES {
-                break;
-            }
-            let Some(tampered) = lie(calls.to_vec(), at) else { continue };
-            told += 1;
-            caught += usize::from(!breaches(&Facts::read(&tampered)).is_empty());
-        }
-        println!("{what}: caught {caught} of {told}");
-        assert!(told >= 5, "{what}: the history has only {told} places for it");
-        assert!(caught * 100 >= told * least, "{what}: caught only {caught} of {told}");
-    }
+/// Tells every lie of a clean history, and looks whether it is believed.
+#[must_use]
+pub fn tell_lies(calls: &[Call]) -> Vec<Lie> {
+    let tell = |(what, least, tell): (&'static str, usize, Tell)| {
+        let tampered = (0..calls.len()).filter_map(|at| tell(calls.to_vec(), at)).take(PLACES);
+        let believed: Vec<bool> = tampered.map(|calls| breaches(&Facts::read(&calls)).is_empty()).collect();
+        let caught = believed.iter().filter(|believed| !**believed).count();
+        Lie { what, told: believed.len(), caught, least }
+    };
+    LIES.into_iter().map(tell).collect()
 }
 
 fn body(call: &mut Call) -> Option<(&mut Value, &mut Option<Position>)> {

@@ -1,0 +1,1 @@
+//! The clocks of a simulated world: how fast each runs, and what each shows.

@@ -1,0 +1,1 @@
+//! What must hold: one file for each property.

@@ -1,0 +1,1 @@
+//! A node of the simulated world: the product's own, on simulated streams.

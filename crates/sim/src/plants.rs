@@ -1,0 +1,1 @@
+//! Bugs planted on purpose, so that the checks can't go blind.

@@ -1,0 +1,1 @@
+//! What happened: who, when, what; and its hash.

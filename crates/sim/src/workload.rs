@@ -1,0 +1,1 @@
+//! The clients of a simulated world, and what they do.

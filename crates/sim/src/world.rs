@@ -1,0 +1,1 @@
+//! One simulated world, from its seed to its last check.
