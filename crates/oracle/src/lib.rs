@@ -8,5 +8,5 @@ mod invariants;
 mod random;
 
 pub use history::{Answer, Call, Held, History, Op, Outcome, Position, Refused, Told};
-pub use invariants::{Breach, HandOver, Lie, Summary, hand_overs, judge, tell_lies};
+pub use invariants::{Breach, HandOver, Lie, Summary, hand_overs, judge, judge_in_order, tell_lies};
 pub use random::Random;

@@ -18,6 +18,7 @@ use kunci_core::event::Event;
 use kunci_core::reply::Reply;
 use kunci_core::view::View;
 use kunci_core::{LockTable, RequestKey};
+use kunci_process::timeout;
 use kunci_types::{ResourceName, Revision};
 use openraft::ServerState;
 use openraft::errors::{LinearizableReadError, RaftError};
@@ -26,7 +27,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// How long a read may wait for the leader's proof that it leads.
 const READ_WITHIN: Duration = Duration::from_secs(2);
@@ -283,10 +284,11 @@ impl Replica {
     /// Waits until the replica can't go on, and says why. The process should end then.
     pub async fn failed(&self) -> String {
         let mut failed = self.seat.failed.subscribe();
-        match failed.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_default(),
+        let why = failed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        match why {
+            Some(why) => why,
             // The sender lives as long as this handle.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 

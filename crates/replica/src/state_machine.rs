@@ -8,6 +8,7 @@ use crate::raft_types::{
     Applied, EntryBytes, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
 };
 use crate::snapshot_store::{SnapshotFile, SnapshotStore};
+use crate::storage::work;
 use crate::waiting_room::WaitingRoom;
 use futures::{Stream, TryStreamExt};
 use kunci_core::command::Entry;
@@ -169,13 +170,6 @@ fn restore(snapshot: &SnapshotFile) -> io::Result<MachineState> {
     Ok(MachineState::restored(snapshot, restore.finish().map_err(io::Error::other)?))
 }
 
-/// Runs what blocks the disk beside the tasks.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
 impl RaftStateMachine<TypeConfig> for StateMachine {
     type SnapshotData = SnapshotFile;
     type SnapshotBuilder = SnapshotMaker;
@@ -222,7 +216,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn install_snapshot(&mut self, _meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
         let snapshots = self.snapshots.clone();
-        let restored = blocking(move || restore(&snapshots.keep(snapshot)?)).await?;
+        let files = Arc::clone(snapshots.files());
+        let restored = work(&files, async move { restore(&snapshots.keep(snapshot).await?) }).await?;
         self.machine.install(restored);
         Ok(())
     }
@@ -246,11 +241,12 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
         let (meta, ids_used) = (self.meta.clone(), self.ids_used);
         let (frozen, snapshots) = (self.frozen.clone(), self.snapshots.clone());
-        let file = blocking(move || {
+        let files = Arc::clone(snapshots.files());
+        let file = work(&files, async move {
             catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
                 io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
             })?;
-            snapshots.write(meta, ids_used, frozen.chunks())
+            snapshots.write(meta, ids_used, frozen.chunks()).await
         })
         .await?;
         tracing::info!(bytes = file.bytes(), file = %file.path().display(), "wrote a snapshot");

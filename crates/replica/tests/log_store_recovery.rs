@@ -202,7 +202,7 @@ async fn garbage_behind_the_last_record_refuses_to_open_and_says_what_to_do() {
 async fn repair_cuts_only_an_unfinished_last_record_and_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataFolder::open(folder.path(), Expected::default()).unwrap();
-    let mut log = data.open_stores(&LogOptions::default()).unwrap().log;
+    let mut log = data.open_stores(&LogOptions::default()).await.unwrap().log;
     log.save_vote(&vote(1)).await.unwrap();
     append(&mut log, [entry(1, "one"), entry(2, "two")]).await.unwrap();
     assert!(

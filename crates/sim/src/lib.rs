@@ -6,11 +6,17 @@
 pub mod clock;
 pub mod disk;
 pub mod faults;
+pub mod http;
 pub mod invariants;
 pub mod network;
 pub mod node;
+pub mod plan;
 pub mod plants;
 pub mod randomness;
+pub mod report;
+pub mod runtime;
 pub mod trace;
 pub mod workload;
 pub mod world;
+
+mod log;

@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 const LAYERS: [(&str, &[&str]); 11] = [
     ("kunci-types", &[]),
     ("kunci-core", &["kunci-types"]),
-    ("kunci-replica", &["kunci-types", "kunci-core"]),
+    ("kunci-replica", &["kunci-types", "kunci-process", "kunci-core"]),
     ("kunci-api", &["kunci-types"]),
-    ("kunci-server", &["kunci-types", "kunci-core", "kunci-replica", "kunci-api"]),
-    ("kunci-client", &["kunci-types", "kunci-api"]),
+    ("kunci-server", &["kunci-types", "kunci-process", "kunci-core", "kunci-replica", "kunci-api"]),
+    ("kunci-client", &["kunci-types", "kunci-process", "kunci-api"]),
     ("kunci-bench", &["kunci-types", "kunci-client"]),
     ("kunci-oracle", &[]),
     ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server", "kunci-bench"]),

@@ -15,6 +15,7 @@ mod layers;
 mod links;
 mod repo;
 mod run;
+mod sim;
 mod step;
 mod test;
 mod tidy;
@@ -72,6 +73,18 @@ enum Task {
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u32>,
     },
+    /// Run the simulator: `cargo xtask sim --help` is its own.
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// What the simulator takes: a seed, for example.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run the simulator on seeds that nobody ran before, for so many simulated hours.
+    Soak {
+        /// How many, all worlds together.
+        hours: f64,
+    },
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
     /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
@@ -104,6 +117,8 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Docs => Step::Docs.run(&repo),
         Task::Test { arguments } => test::run(&repo, arguments),
         Task::Fuzz { seconds } => fuzz::run(&repo, *seconds),
+        Task::Sim { arguments } => sim::run(&repo, arguments),
+        Task::Soak { hours } => sim::run(&repo, &["--hours".to_owned(), hours.to_string()]),
         Task::Examples => Step::Examples.run(&repo),
         Task::Deny => Step::Deny.run(&repo),
     }
