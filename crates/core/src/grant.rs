@@ -146,6 +146,10 @@ impl LockTable {
         if self.state.holdings.get(resource).is_some() {
             return;
         }
+        #[cfg(kunci_plants)]
+        if crate::planted::is(crate::planted::Bug::WakeUpLost) && self.state.head.revision.get() % 3 == 0 {
+            return;
+        }
         let Some(request) = self.index.head(resource).cloned() else { return };
         let Some(waiting) = self.leave_queue(&request) else {
             broken("I6: the head of a queue isn't waiting");

@@ -36,6 +36,8 @@ mod lead;
 mod leader;
 mod members;
 mod open;
+#[cfg(kunci_plants)]
+pub mod planted;
 mod pulse;
 mod replica;
 mod runtime;

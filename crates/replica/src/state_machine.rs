@@ -48,6 +48,14 @@ impl MachineState {
         self.ids_used
     }
 
+    fn apply(&mut self, entry: &Entry) -> kunci_core::reply::Applied {
+        #[cfg(kunci_plants)]
+        if let Some(applied) = crate::planted::with(|planted| planted.apply(&mut self.table, entry)) {
+            return applied;
+        }
+        self.table.apply(entry)
+    }
+
     /// The state that a snapshot holds.
     fn restored(snapshot: &SnapshotFile, table: LockTable) -> Self {
         Self {
@@ -97,7 +105,7 @@ impl Machine {
             .map_err(|error| io::Error::other(format!("read log entry {index}: {error}")))?;
         let mut state = self.state_mut();
         // The library survives a panic less well than an error, and the process must end with words.
-        let applied = catch_unwind(AssertUnwindSafe(|| state.table.apply(&entry))).map_err(|_| {
+        let applied = catch_unwind(AssertUnwindSafe(|| state.apply(&entry))).map_err(|_| {
             io::Error::other(format!("apply log entry {index}: an invariant is broken (see above)"))
         })?;
         state.last = Some(id);
@@ -167,7 +175,10 @@ fn restore(snapshot: &SnapshotFile) -> io::Result<MachineState> {
     for chunk in snapshot.chunks()? {
         restore.chunk(&chunk?).map_err(io::Error::other)?;
     }
-    Ok(MachineState::restored(snapshot, restore.finish().map_err(io::Error::other)?))
+    let table = restore.finish().map_err(io::Error::other)?;
+    #[cfg(kunci_plants)]
+    let table = crate::planted::with(|planted| planted.restored(table.clone())).unwrap_or(table);
+    Ok(MachineState::restored(snapshot, table))
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {

@@ -7,8 +7,8 @@ use crate::repo::Repo;
 use crate::run;
 use std::ffi::OsString;
 
-/// Lets the simulator seed tokio's own generator (see crates/sim/src/runtime.rs).
-const FLAG: &str = "--cfg tokio_unstable";
+/// Lets the simulator seed tokio's own generator (see crates/sim/src/runtime.rs), and plant bugs (crates/sim/src/plants.rs).
+const FLAG: &str = "--cfg tokio_unstable --cfg kunci_plants";
 
 /// Builds the simulator and runs it with `arguments`.
 pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
