@@ -13,5 +13,6 @@ mod queues;
 mod restarts;
 mod scene;
 mod single;
+mod soak;
 mod stalled_leader;
 mod wall_clocks;

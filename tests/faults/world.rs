@@ -88,6 +88,11 @@ impl World {
         self.nodes.iter().map(Node::http).collect()
     }
 
+    /// The addresses of all nodes' native doors.
+    pub(crate) fn native_doors(&self) -> Vec<String> {
+        self.nodes.iter().map(Node::native).collect()
+    }
+
     /// Runs a client on the clients' network, on a thread of its own, and waits for its end.
     pub(crate) fn inside<T, F, Fut>(&self, work: F) -> T
     where

@@ -4,16 +4,16 @@
 //! Never: decides what the lock is for; `acquire` and `exec` both use this.
 
 use crate::answer::Answer;
-use crate::client::{Call, Client};
-use crate::clock::Moment;
+use crate::client::CallError;
+use crate::door::{Ask, Door, Verb};
 use crate::duration::as_ms;
 use crate::exit::{Exit, Failure};
 use crate::identity::new_request_id;
 use crate::lease::{Lease, RELEASE_MAX};
 use crate::output::Output;
 use crate::patience::Patience;
-use crate::url::lock_path;
 use http::StatusCode;
+use kunci_client::{BootClock, Clock as _, Moment};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -24,6 +24,8 @@ const HELD_OPEN: Duration = Duration::from_secs(20);
 const ANSWER_SLACK: Duration = Duration::from_secs(5);
 /// A wait without a limit asks for this much and begins anew; the policy may allow less.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// Whoever waits for longer is told so.
+pub(crate) const SAID_AFTER: Duration = Duration::from_secs(2);
 /// For this long an interrupted wait is cancelled.
 const CANCEL_MAX: Duration = Duration::from_secs(5);
 /// From one attempt to cancel to the next.
@@ -81,7 +83,7 @@ pub(crate) struct Grant {
 /// One acquire, from the first call to a grant, a refusal or its clean-up.
 #[derive(Debug)]
 pub(crate) struct Acquiring<'a> {
-    client: &'a Client,
+    door: &'a Door,
     output: &'a Output,
     wanted: &'a Wanted,
     /// The request that is open on the server, once one was sent.
@@ -92,8 +94,8 @@ pub(crate) struct Acquiring<'a> {
 
 impl<'a> Acquiring<'a> {
     /// Prepares to ask.
-    pub(crate) fn new(client: &'a Client, output: &'a Output, wanted: &'a Wanted) -> Self {
-        Self { client, output, wanted, open: None, longest_wait: LONGEST_WAIT, began_at: Moment::now() }
+    pub(crate) fn new(door: &'a Door, output: &'a Output, wanted: &'a Wanted) -> Self {
+        Self { door, output, wanted, open: None, longest_wait: LONGEST_WAIT, began_at: BootClock.now() }
     }
 
     /// Asks until there is a grant or a refusal. May be dropped; then call [`Self::take_back`].
@@ -125,11 +127,11 @@ impl<'a> Acquiring<'a> {
     pub(crate) async fn take_back(&self) -> Result<(), String> {
         let Some(request_id) = &self.open else { return Ok(()) };
         let body = json!({ "clientId": self.wanted.owner, "requestId": request_id });
-        let call = Call::post(lock_path(&self.wanted.resource, "/cancel"), body);
+        let ask = Ask::new(Verb::Cancel, &self.wanted.resource, body);
         let mut last = "no time to try".to_owned();
         let tries = async {
             loop {
-                match self.client.call(&call).await {
+                match self.door.ask(&ask).await {
                     Ok(answer) if answer.is_passing() => last = answer.refusal_text(),
                     Ok(answer) => return answer,
                     Err(error) => last = error.to_string(),
@@ -161,7 +163,7 @@ impl<'a> Acquiring<'a> {
             Wait::NoLimit => Some(self.longest_wait),
             Wait::UpTo(wait) if self.open.is_none() => Some(wait),
             Wait::UpTo(wait) => {
-                let left = wait.saturating_sub(Moment::now().since(self.began_at));
+                let left = wait.saturating_sub(BootClock.now().since(self.began_at));
                 (left >= Duration::from_millis(1)).then_some(left)
             }
         }
@@ -169,15 +171,15 @@ impl<'a> Acquiring<'a> {
 
     /// Calls with one request id until the server has decided it; returns when the deciding call was sent.
     async fn ask(&self, request_id: &str, wait: Duration) -> Result<(Answer, Moment), Failure> {
-        let call = Call {
+        let ask = Ask {
             answer_within: wait.min(HELD_OPEN) + ANSWER_SLACK,
-            ..Call::post(lock_path(&self.wanted.resource, "/acquire"), self.body(request_id, wait))
+            ..Ask::new(Verb::Acquire, &self.wanted.resource, self.body(request_id, wait))
         };
         let mut patience = Patience::new(self.wanted.patience);
         let mut position = None;
         loop {
-            let sent_at = Moment::now();
-            let attempt = self.client.call(&call).await;
+            let sent_at = BootClock.now();
+            let attempt = self.patiently(&ask).await;
             let Some(answer) = patience.judge(attempt, self.output).await? else { continue };
             if answer.status != StatusCode::ACCEPTED {
                 return Ok((answer, sent_at));
@@ -189,6 +191,20 @@ impl<'a> Acquiring<'a> {
                 self.output.say(&format!("waiting for {}{place}", self.wanted.resource));
             }
         }
+    }
+
+    /// Asks once. Over HTTP a call that waits comes back every 20 s and says where it stands; the native door is silent
+    /// until it is decided, so the person is told once that it waits.
+    async fn patiently(&self, ask: &Ask) -> Result<Answer, CallError> {
+        let mut asking = std::pin::pin!(self.door.ask(ask));
+        if matches!(self.door, Door::Native(_)) && self.wanted.wait != Wait::Try {
+            tokio::select! {
+                biased;
+                answered = &mut asking => return answered,
+                () = sleep(SAID_AFTER) => self.output.say(&format!("waiting for {}", self.wanted.resource)),
+            }
+        }
+        asking.await
     }
 
     fn body(&self, request_id: &str, wait: Duration) -> Value {
@@ -241,17 +257,17 @@ impl<'a> Acquiring<'a> {
         let (Some(lease_id), Some(token), Some(ms)) =
             (answer.text("leaseId"), answer.number("fencingToken"), answer.number("remainingMs"))
         else {
-            let text = "the answer to the acquire has no lease; check that --url names a kunci server";
+            let text = "the answer to the acquire has no lease; check that --endpoints or --url names a kunci server";
             return Err(Failure::new(Exit::Unknown, text));
         };
         let lease = self.lease(lease_id);
         let remaining = Duration::from_millis(ms);
-        Ok(Grant { lease, token, remaining, sent_at, answered_at: Moment::now(), body: answer.body })
+        Ok(Grant { lease, token, remaining, sent_at, answered_at: BootClock.now(), body: answer.body })
     }
 
     fn lease(&self, lease_id: &str) -> Lease {
         Lease {
-            client: self.client.clone(),
+            door: self.door.clone(),
             resource: self.wanted.resource.clone(),
             lease_id: lease_id.to_owned(),
         }

@@ -5,6 +5,8 @@
 mod bench;
 mod cluster;
 mod dashed;
+mod door;
+mod proof;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use cluster::{
@@ -12,12 +14,17 @@ pub(crate) use cluster::{
     TransferArgs,
 };
 pub(crate) use dashed::with_plain_lease_ids;
+use door::{DOORS, beside_the_point, only_http};
+pub(crate) use door::{DoorArgs, doors};
+pub(crate) use proof::Proof;
 
 use crate::acquire::Wait;
+use crate::door::Needs;
 use crate::duration::{parse, parse_positive, parse_wait};
 use crate::exit::CODES;
 use crate::output::Form;
 use crate::server::{ConfigArgs, ServerArgs};
+use crate::verbs::fence::FenceArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,31 +45,31 @@ pub(crate) enum Verb {
     /// Run a command while holding a lock.
     Exec(ExecArgs),
     /// Get a lock, waiting for it if need be.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, after_long_help = both())]
     Acquire(AcquireArgs),
     /// Give a lease its full time again.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, after_long_help = both())]
     Renew(RenewArgs),
     /// Give a lock back.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, after_long_help = both())]
     Release(ReleaseArgs),
     /// Take a waiting request out of the queue.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, after_long_help = both())]
     Cancel(CancelArgs),
-    /// Show who holds a resource.
-    #[command(after_help = CODES)]
+    /// Show who holds a resource; over HTTP its TTL and metadata too.
+    #[command(after_help = CODES, after_long_help = both())]
     Status(StatusArgs),
     /// List resources that are held or waited for.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Ls(LsArgs),
     /// Show who waits for a resource, in order.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Queue(QueueArgs),
     /// Follow what happens to locks.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Watch(WatchArgs),
     /// End somebody's lease, as an operator.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     ForceRelease(ForceReleaseArgs),
     /// Run a node.
     Server(ServerArgs),
@@ -73,6 +80,9 @@ pub(crate) enum Verb {
     DevCluster(DevClusterArgs),
     /// Put load on a cluster and measure it.
     Bench(BenchArgs),
+    /// Compare fencing tokens where writes land, so that late ones are turned away.
+    #[command(arg_required_else_help = true)]
+    Fence(FenceArgs),
     /// Show a node's settings and where each comes from.
     Config(ConfigArgs),
     /// Look at the log of a node that isn't running, and cut a last record that a crash left unfinished.
@@ -81,6 +91,11 @@ pub(crate) enum Verb {
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder.
     Man(ManArgs),
+}
+
+/// What `--help` says after the options of a verb that both doors can answer.
+fn both() -> String {
+    format!("{CODES}\n\n{DOORS}")
 }
 
 impl Verb {
@@ -99,6 +114,7 @@ impl Verb {
             Self::Cluster(args) => args.server(),
             Self::Config(args) => return args.form(),
             Self::Repair(args) => return if args.json { Form::Json } else { Form::Human },
+            Self::Fence(args) => return args.form(),
             Self::Bench(args) => return if args.json { Form::Json } else { Form::Human },
             // What `exec` prints is its command's, what `dev-cluster` prints its nodes'.
             Self::Exec(_) | Self::Server(_) | Self::DevCluster(_) | Self::Completions(_) | Self::Man(_) => {
@@ -109,13 +125,13 @@ impl Verb {
     }
 }
 
-/// Which server, and in which form it is shown.
+/// Which cluster, and in which form its answer is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Server {
-    /// The server.
-    #[arg(long, env = "KUNCI_URL", default_value = "http://127.0.0.1:7400", value_name = "URL")]
-    pub(crate) url: String,
-    /// Print the server's JSON, refusals included.
+    #[command(flatten)]
+    pub(crate) door: DoorArgs,
+    /// Print the answer as JSON, refusals included. It is the same whichever door it came through, but for `revision` and
+    /// wall-clock times, which only HTTP has.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -159,7 +175,7 @@ pub(crate) struct Asking {
     /// How long the resource stays closed should the lease expire or be forced to end.
     #[arg(long, value_parser = parse, value_name = "DURATION")]
     pub(crate) lock_delay: Option<Duration>,
-    /// A note for whoever looks at the lock; at most 1 KiB.
+    /// A note for whoever looks at the lock; at most 1 KiB. Goes over HTTP only.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) metadata: Option<String>,
     /// How long to try again while there is no node or no quorum; a request that is tried again applies once.
@@ -167,12 +183,19 @@ pub(crate) struct Asking {
     pub(crate) patience: Duration,
 }
 
+impl Asking {
+    /// Which doors can carry it.
+    pub(crate) fn needs(&self) -> Needs {
+        if self.metadata.is_some() { Needs::Http("--metadata") } else { Needs::Either }
+    }
+}
+
 /// `kunci acquire`.
 #[derive(Debug, Args)]
 pub(crate) struct AcquireArgs {
     /// The resource, such as orders/42.
     pub(crate) resource: String,
-    /// How long the lease lasts without renewal. Without it: the server's default.
+    /// How long the lease lasts without renewal. Without it: 30s, over HTTP the policy's default.
     #[arg(long, value_parser = parse_positive, value_name = "DURATION")]
     pub(crate) ttl: Option<Duration>,
     #[command(flatten)]
@@ -184,33 +207,6 @@ pub(crate) struct AcquireArgs {
     pub(crate) request_id: Option<String>,
     #[command(flatten)]
     pub(crate) server: Server,
-}
-
-/// Which lease, and by what right.
-#[derive(Debug, Args)]
-pub(crate) struct Proof {
-    /// The lease id that the acquire answered; the same as --lease.
-    #[arg(value_name = "LEASE", required_unless_present_any = ["lease_option", "token"])]
-    lease: Option<String>,
-    /// The lease id that the acquire answered.
-    #[arg(long = "lease", value_name = "LEASE", allow_hyphen_values = true, conflicts_with = "lease")]
-    lease_option: Option<String>,
-    /// The fencing token, in place of the lease id, with --owner; only where the policy allows it.
-    #[arg(long, value_name = "N", requires = "owner", conflicts_with_all = ["lease", "lease_option"])]
-    token: Option<u64>,
-    /// The owner that acquired, with --token.
-    #[arg(long, value_name = "OWNER", requires = "token", allow_hyphen_values = true)]
-    owner: Option<String>,
-}
-
-impl Proof {
-    /// The proof as the fields that a renew and a release carry.
-    pub(crate) fn body(&self) -> serde_json::Value {
-        match self.lease.as_ref().or(self.lease_option.as_ref()) {
-            Some(lease) => serde_json::json!({ "leaseId": lease }),
-            None => serde_json::json!({ "clientId": self.owner, "fencingToken": self.token }),
-        }
-    }
 }
 
 /// `kunci renew`.
@@ -342,21 +338,16 @@ pub(crate) struct ExecArgs {
     /// When somebody else has the lock, end with 0 in place of 75.
     #[arg(long)]
     pub(crate) skip_ok: bool,
+    /// Give resource and token to the fence in PostgreSQL, by PGOPTIONS: see docs/fencing.md.
+    #[arg(long)]
+    pub(crate) fence_postgres: bool,
     #[command(flatten)]
     pub(crate) asking: Asking,
     #[command(flatten)]
-    pub(crate) server: ServerUrlArg,
+    pub(crate) door: DoorArgs,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
-}
-
-/// Which server, for a verb that prints nothing of its own.
-#[derive(Debug, Args)]
-pub(crate) struct ServerUrlArg {
-    /// The server.
-    #[arg(long, env = "KUNCI_URL", default_value = "http://127.0.0.1:7400", value_name = "URL")]
-    pub(crate) url: String,
 }
 
 /// `kunci completions`.
@@ -393,39 +384,9 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
-    fn proof(words: &str) -> serde_json::Value {
-        let words = format!("kunci renew orders/42 {words}");
-        let words = with_plain_lease_ids(words.split(' ').map(OsString::from));
-        match Cli::try_parse_from(words).unwrap().verb {
-            Verb::Renew(args) => args.proof.body(),
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_lease_id_may_begin_with_a_dash_wherever_it_stands() {
-        for lease in ["-hBCDEFGHIJKLMNOPQRSTU", "--json-JKLMNOPQRSTUVWX", "plainCDEFGHIJKLMNOPQRS"] {
-            let expected = serde_json::json!({ "leaseId": lease });
-            assert_eq!(proof(lease), expected);
-            assert_eq!(proof(&format!("--lease {lease}")), expected);
-            assert_eq!(proof(&format!("--json --lease={lease}")), expected);
-            assert_eq!(proof(&format!("{lease} --json")), expected);
-        }
-        assert_eq!(proof("--lease -abc"), serde_json::json!({ "leaseId": "-abc" }));
-    }
-
-    #[test]
-    fn owner_and_token_stand_in_for_the_lease_id_only_together() {
-        assert_eq!(proof("--token 7 --owner w"), serde_json::json!({ "clientId": "w", "fencingToken": 7 }));
-        for words in ["", "--token 7", "--owner w", "--token 7 --owner w --lease x"] {
-            let all = format!("kunci renew orders/42 {words}");
-            assert!(Cli::try_parse_from(all.split_whitespace()).is_err(), "{words}");
-        }
     }
 
     /// C99: "try once" and "no limit" are separate options.

@@ -2,10 +2,9 @@
 //!
 //! Owns: one renewal and what its answer means; a release that is repeated for a bounded time. Never: decides when.
 
-use crate::client::{Call, Client};
-use crate::clock::Moment;
-use crate::url::lock_path;
+use crate::door::{Ask, Door, Verb};
 use http::StatusCode;
+use kunci_client::{BootClock, Clock as _, Moment};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -15,11 +14,11 @@ const RELEASE_PAUSE: Duration = Duration::from_millis(200);
 /// For this long a release is tried at most.
 pub(crate) const RELEASE_MAX: Duration = Duration::from_secs(5);
 
-/// A lease and the way to its server.
+/// A lease and the way to its cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    /// The server.
-    pub(crate) client: Client,
+    /// The way.
+    pub(crate) door: Door,
     /// What is locked.
     pub(crate) resource: String,
     /// The proof.
@@ -56,10 +55,9 @@ pub(crate) enum Last {
 impl Lease {
     /// Renews once.
     pub(crate) async fn renew(&self, answer_within: Duration) -> Renewal {
-        let path = lock_path(&self.resource, "/renew");
-        let call = Call { answer_within, ..Call::post(path, json!({ "leaseId": self.lease_id })) };
-        let sent_at = Moment::now();
-        match self.client.call(&call).await {
+        let ask = Ask { answer_within, ..self.ask(Verb::Renew) };
+        let sent_at = BootClock.now();
+        match self.door.ask(&ask).await {
             Err(error) => Renewal::Failed(error.to_string()),
             Ok(answer) if answer.is_success() => match answer.number("remainingMs") {
                 Some(ms) => {
@@ -79,12 +77,11 @@ impl Lease {
 
     /// Gives the lease back, trying again for up to `at_most`; says what went wrong when nobody heard.
     pub(crate) async fn release(&self, at_most: Duration) -> Result<(), String> {
-        let path = lock_path(&self.resource, "/release");
-        let call = Call { answer_within: at_most, ..Call::post(path, json!({ "leaseId": self.lease_id })) };
+        let ask = Ask { answer_within: at_most, ..self.ask(Verb::Release) };
         let mut last = "no time to try".to_owned();
         let tries = async {
             loop {
-                match self.client.call(&call).await {
+                match self.door.ask(&ask).await {
                     Ok(answer) if answer.is_passing() => last = answer.refusal_text(),
                     Ok(answer) if answer.is_success() || answer.status == StatusCode::CONFLICT => {
                         return Ok(());
@@ -99,5 +96,9 @@ impl Lease {
             Ok(ended) => ended,
             Err(_) => Err(last),
         }
+    }
+
+    fn ask(&self, verb: Verb) -> Ask {
+        Ask::new(verb, &self.resource, json!({ "leaseId": self.lease_id }))
     }
 }

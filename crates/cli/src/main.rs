@@ -7,8 +7,8 @@ mod acquire;
 mod answer;
 mod args;
 mod client;
-mod clock;
 mod dev_cluster;
+mod door;
 mod duration;
 mod exec;
 mod exit;
@@ -25,7 +25,7 @@ mod verbs;
 
 use args::{Cli, Verb};
 use clap::Parser as _;
-use client::Client;
+use door::Needs;
 use exit::{Exit, Failure};
 use output::Output;
 use std::process::ExitCode;
@@ -56,6 +56,7 @@ fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
         Verb::Config(args) => server::show_config(args),
         Verb::Repair(args) => verbs::repair::run(&args, output),
         Verb::Bench(args) => verbs::bench::run(&args, output),
+        Verb::Fence(args) => verbs::fence::run(&args, output),
         Verb::Completions(args) => verbs::completions::run(&args, output),
         Verb::Man(args) => verbs::man::run(&args, output),
         // One thread: the kernel ties a child's parent-death signal to the thread that started the child.
@@ -69,24 +70,33 @@ fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
 
 /// The verbs that talk to a server.
 async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
-    let client = |to: &args::Server| Client::new(&to.url);
+    let door = |of: &args::Server, needs| of.door.doors().door(needs);
+    let http = |of: &args::Server, what| of.door.doors().http(what);
     match verb {
-        Verb::Acquire(args) => verbs::acquire::run(&args, &client(&args.server)?, output).await,
-        Verb::Renew(args) => verbs::renew::run(&args, &client(&args.server)?, output).await,
-        Verb::Release(args) => verbs::release::run(&args, &client(&args.server)?, output).await,
-        Verb::Cancel(args) => verbs::cancel::run(&args, &client(&args.server)?, output).await,
-        Verb::Status(args) => verbs::status::run(&args, &client(&args.server)?, output).await,
-        Verb::Ls(args) => verbs::ls::run(&args, &client(&args.server)?, output).await,
-        Verb::Queue(args) => verbs::queue::run(&args, &client(&args.server)?, output).await,
-        Verb::Watch(args) => verbs::watch::run(&args, &client(&args.server)?, output).await,
-        Verb::ForceRelease(args) => verbs::force_release::run(&args, &client(&args.server)?, output).await,
+        Verb::Acquire(args) => {
+            verbs::acquire::run(&args, &door(&args.server, args.asking.needs())?, output).await
+        }
+        Verb::Renew(args) => {
+            verbs::renew::run(&args, &door(&args.server, args.proof.needs_in_a_renewal())?, output).await
+        }
+        Verb::Release(args) => verbs::release::run(&args, &door(&args.server, Needs::Either)?, output).await,
+        Verb::Cancel(args) => verbs::cancel::run(&args, &door(&args.server, Needs::Either)?, output).await,
+        Verb::Status(args) => verbs::status::run(&args, &door(&args.server, Needs::Either)?, output).await,
+        Verb::Ls(args) => verbs::ls::run(&args, &http(&args.server, "`kunci ls`")?, output).await,
+        Verb::Queue(args) => verbs::queue::run(&args, &http(&args.server, "`kunci queue`")?, output).await,
+        Verb::Watch(args) => verbs::watch::run(&args, &http(&args.server, "`kunci watch`")?, output).await,
+        Verb::ForceRelease(args) => {
+            let client = http(&args.server, "`kunci force-release`")?;
+            verbs::force_release::run(&args, &client, output).await
+        }
         Verb::Cluster(args) => verbs::cluster::run(&args, output).await,
         Verb::DevCluster(args) => dev_cluster::run(&args, output).await,
-        Verb::Exec(args) => exec::run(&args, &Client::new(&args.server.url)?, output).await,
+        Verb::Exec(args) => exec::run(&args, output).await,
         Verb::Server(_)
         | Verb::Config(_)
         | Verb::Repair(_)
         | Verb::Bench(_)
+        | Verb::Fence(_)
         | Verb::Completions(_)
         | Verb::Man(_) => Ok(Exit::Done),
     }

@@ -5,20 +5,28 @@
 
 use crate::answer::Answer;
 use crate::client::{Call, CallError, Client};
-use crate::clock::Moment;
+use crate::door::{Ask, Door};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kunci_client::{BootClock, Clock as _, Moment};
 use std::time::Duration;
 use tokio::time::sleep;
 
 /// From one attempt to the next.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// What to do when nobody is there.
+pub(crate) const CHECK: &str = "check --endpoints or --url, or start a node with `kunci server`";
+
+/// For so long nothing is said about it: a leader change takes less, on a busy machine too.
+const SAID_AFTER: Duration = Duration::from_secs(3);
+
 /// A run of attempts without a decision.
 #[derive(Debug)]
 pub(crate) struct Patience {
     limit: Duration,
     failing_since: Option<Moment>,
+    was_said: bool,
     applied: Applied,
 }
 
@@ -34,7 +42,7 @@ enum Applied {
 impl Patience {
     /// Gives up once attempts have failed for `limit` without a break.
     pub(crate) fn new(limit: Duration) -> Self {
-        Self { limit, failing_since: None, applied: Applied::No }
+        Self { limit, failing_since: None, was_said: false, applied: Applied::No }
     }
 
     /// Takes in one attempt: a decision, `None` after a pause when it is worth another try, or a failure when time
@@ -46,7 +54,7 @@ impl Patience {
     ) -> Result<Option<Answer>, Failure> {
         let why = match attempt {
             Ok(answer) if !answer.is_passing() => {
-                self.failing_since = None;
+                (self.failing_since, self.was_said) = (None, false);
                 return Ok(Some(answer));
             }
             Ok(answer) => {
@@ -55,25 +63,24 @@ impl Patience {
                 }
                 Failure::refusal(&answer)
             }
-            Err(error @ CallError::NotSent { .. }) => Failure::new(
-                Exit::Unavailable,
-                format!("{error}; check --url, or start a node with `kunci server`"),
-            ),
+            Err(error @ CallError::NotSent { .. }) => {
+                Failure::new(Exit::Unavailable, format!("{error}; {CHECK}"))
+            }
             Err(error @ CallError::NoAnswer { .. }) => {
                 self.applied = Applied::Unknown;
                 Failure::new(Exit::Unknown, format!("{error}; repeat the same command to find out"))
             }
         };
-        let since = *self.failing_since.get_or_insert_with(|| {
-            if !self.limit.is_zero() {
-                // What to do comes with the failure, should it be one in the end.
-                let fact = why.text.split("; ").next().unwrap_or_default();
-                output.say(&format!("{fact} (trying again for {:?})", self.limit));
-            }
-            Moment::now()
-        });
-        if Moment::now().plus(PAUSE).since(since) >= self.limit {
+        let now = BootClock.now();
+        let since = *self.failing_since.get_or_insert(now);
+        if now.plus(PAUSE).since(since) >= self.limit {
             return Err(self.time_is_up(why));
+        }
+        if now.since(since) >= SAID_AFTER && !self.was_said {
+            self.was_said = true;
+            // What to do comes with the failure, should it be one in the end.
+            let fact = why.text.split("; ").next().unwrap_or_default();
+            output.say(&format!("{fact} (trying again for {:?})", self.limit));
         }
         sleep(PAUSE).await;
         Ok(None)
@@ -99,10 +106,27 @@ pub(crate) async fn call(
     patience: Duration,
     output: &Output,
 ) -> Result<Answer, Failure> {
+    until_decided(async || client.call(call).await, patience, output).await
+}
+
+/// The same through either door.
+pub(crate) async fn ask(
+    door: &Door,
+    ask: &Ask,
+    patience: Duration,
+    output: &Output,
+) -> Result<Answer, Failure> {
+    until_decided(async || door.ask(ask).await, patience, output).await
+}
+
+async fn until_decided(
+    attempt: impl AsyncFn() -> Result<Answer, CallError>,
+    patience: Duration,
+    output: &Output,
+) -> Result<Answer, Failure> {
     let mut patience = Patience::new(patience);
     loop {
-        let attempt = client.call(call).await;
-        if let Some(answer) = patience.judge(attempt, output).await? {
+        if let Some(answer) = patience.judge(attempt().await, output).await? {
             return Ok(answer);
         }
     }
@@ -110,11 +134,15 @@ pub(crate) async fn call(
 
 /// Sends a request once; for reads, which a person repeats.
 pub(crate) async fn read(client: &Client, call: &Call) -> Result<Answer, Failure> {
-    match client.call(call).await {
-        Ok(answer) => Ok(answer),
-        Err(error) => Err(Failure::new(
-            Exit::Unavailable,
-            format!("{error}; check --url, or start a node with `kunci server`"),
-        )),
-    }
+    client.call(call).await.map_err(not_read)
+}
+
+/// The same through either door.
+pub(crate) async fn look(door: &Door, ask: &Ask) -> Result<Answer, Failure> {
+    door.ask(ask).await.map_err(not_read)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands over what it has")]
+fn not_read(error: CallError) -> Failure {
+    Failure::new(Exit::Unavailable, format!("{error}; {CHECK}"))
 }

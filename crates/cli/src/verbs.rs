@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod cluster;
 pub(crate) mod completions;
+pub(crate) mod fence;
 pub(crate) mod force_release;
 pub(crate) mod ls;
 pub(crate) mod man;

@@ -28,20 +28,22 @@ fn free_port() -> u16 {
 }
 
 /// Runs this program in this folder, with the built `kunci` first on the path and a node on another port.
-fn in_folder(program: &str, folder: &Path, port: u16) -> Command {
+fn in_folder(program: &str, folder: &Path, ports: &Ports) -> Command {
     let mut command = Command::new(program);
     let own = std::env::var_os("PATH").unwrap_or_default();
     let built = PathBuf::from(env!("CARGO_BIN_EXE_kunci"));
     let path = std::iter::once(built.parent().unwrap().to_owned()).chain(std::env::split_paths(&own));
     command.current_dir(folder).stdin(Stdio::null());
     command.env("PATH", std::env::join_paths(path).unwrap());
-    command.env("KUNCI_URL", format!("http://127.0.0.1:{port}"));
+    command.env("KUNCI_URL", format!("http://127.0.0.1:{}", ports.node));
+    command.env("KUNCI_ENDPOINTS", format!("127.0.0.1:{}", ports.native));
     command
 }
 
 /// The ports in README.md, and those that the test has instead: other tests, and other nodes, run meanwhile.
 struct Ports {
     node: u16,
+    native: u16,
     cluster: u16,
 }
 
@@ -57,7 +59,7 @@ impl Ports {
             (*base..base + Self::BLOCK).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
         };
         let cluster = (start..).step_by(Self::BLOCK.into()).find(is_free).unwrap();
-        Self { node: free_port(), cluster }
+        Self { node: free_port(), native: free_port(), cluster }
     }
 
     /// The text with the test's ports.
@@ -72,7 +74,7 @@ impl Ports {
 /// Starts the cluster that README.md starts, and waits until it says all that it is shown to say.
 fn start_cluster(folder: &Path, ports: &Ports, step: &Step<'_>) -> Node {
     let path = folder.join("cluster.out");
-    let mut shell = in_folder("bash", folder, ports.node);
+    let mut shell = in_folder("bash", folder, ports);
     shell.args(["-c", &format!("exec {}", ports.instead(step.command))]);
     let node = Node(shell.stdout(std::fs::File::create(&path).unwrap()).spawn().unwrap());
     let shown = ports.instead(&step.shown.join("\n"));
@@ -87,11 +89,12 @@ fn start_cluster(folder: &Path, ports: &Ports, step: &Step<'_>) -> Node {
 }
 
 /// Starts the node that README.md starts. The shell is replaced, so that the node itself ends with the test.
-fn start_node(folder: &Path, port: u16, command: &str) -> Node {
+fn start_node(folder: &Path, ports: &Ports, command: &str) -> Node {
+    let Ports { node: port, native, .. } = ports;
     let log = std::fs::File::create(folder.join("node.log")).unwrap();
-    let mut shell = in_folder("bash", folder, port);
+    let mut shell = in_folder("bash", folder, ports);
     shell.args(["-c", &format!("exec {command}")]).env("KUNCI_HTTP", format!("127.0.0.1:{port}"));
-    shell.env("KUNCI_PEER", "127.0.0.1:0").env("KUNCI_NATIVE", "127.0.0.1:0");
+    shell.env("KUNCI_PEER", "127.0.0.1:0").env("KUNCI_NATIVE", format!("127.0.0.1:{native}"));
     let node = Node(shell.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
     for _ in 0..200 {
         let ready = Command::new("curl")
@@ -112,7 +115,7 @@ fn outputs(folder: &Path, ports: &Ports, steps: &[Step<'_>]) -> Vec<String> {
     for step in steps {
         writeln!(script, "{}\nprintf '\\036'", ports.instead(step.command)).unwrap();
     }
-    let mut shell = in_folder("timeout", folder, ports.node);
+    let mut shell = in_folder("timeout", folder, ports);
     let output = shell.args(["60", "bash", "-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split('\u{1e}').map(|output| output.trim_end().to_owned()).take(steps.len()).collect()
@@ -128,7 +131,7 @@ fn every_command_in_the_readme_does_what_it_shows() {
     });
     let [server, cluster] = &started[..] else { panic!("expected a node and a cluster, found {started:?}") };
 
-    let node = start_node(folder.path(), ports.node, server.command);
+    let node = start_node(folder.path(), &ports, server.command);
     let nodes = start_cluster(folder.path(), &ports, cluster);
     let outputs = outputs(folder.path(), &ports, &others);
 

@@ -59,6 +59,7 @@ pub(crate) struct Core {
     pub(crate) randomness: Arc<dyn Randomness>,
     pub(crate) owner: Owner,
     pub(crate) patience: Duration,
+    pub(crate) outage: Duration,
     pub(crate) answer_within: Option<Duration>,
     /// No new lock is asked for.
     pub(crate) closed: CancellationToken,
@@ -148,6 +149,7 @@ impl Client {
 pub struct ClientBuilder {
     owner: Option<String>,
     patience: Duration,
+    outage: Duration,
     answer_within: Option<Duration>,
     clock: Arc<dyn Clock>,
     connector: Arc<dyn Connector>,
@@ -159,6 +161,7 @@ impl Default for ClientBuilder {
         Self {
             owner: None,
             patience: PATIENCE_DEFAULT,
+            outage: Duration::ZERO,
             answer_within: None,
             clock: Arc::new(BootClock),
             connector: Arc::new(TcpConnector),
@@ -178,6 +181,13 @@ impl ClientBuilder {
     /// Without it 5 s.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// For how long an acquire goes on, under its request id, while no server can be reached at all: a single node that
+    /// starts again. Without it no longer than it takes to try every connection.
+    pub fn through_outages(mut self, outage: Duration) -> Self {
+        self.outage = outage;
         self
     }
 
@@ -219,8 +229,8 @@ impl ClientBuilder {
         let owner = self.owner.unwrap_or_else(default_owner);
         let owner = Owner::parse(&owner).map_err(|error| Error::invalid(error.to_string()))?;
         let links = Links::start(&addresses, self.clock.clone(), self.connector);
-        if !links.any_up().await {
-            let detail = format!("no server can be reached at {}", addresses.join(", "));
+        if let Err(why) = links.any_up().await {
+            let detail = format!("no server can be reached: {why}");
             let retry = Retry::After(Duration::from_secs(1));
             return Err(Error::new(ErrorKind::Unreachable, Certainty::NotApplied, retry, detail));
         }
@@ -233,6 +243,7 @@ impl ClientBuilder {
                 randomness: self.randomness,
                 owner,
                 patience: self.patience,
+                outage: self.outage,
                 answer_within: self.answer_within,
                 closed: CancellationToken::new(),
                 acquiring: TaskTracker::new(),

@@ -33,6 +33,12 @@ impl Moment {
         Self(self.0.saturating_add(duration))
     }
 
+    /// The instant `duration` earlier; the clock's beginning when that would pass it.
+    #[must_use]
+    pub const fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(duration))
+    }
+
     /// How long after `earlier` this is; nothing when it isn't later.
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -9,7 +9,7 @@ use crate::error::{Certainty, Error};
 use crate::links::{CallError, Round, Try};
 use crate::patience::{Patience, WAITED_LONG};
 use crate::wire::PAUSE;
-use kunci_api::native::{Outcome, Request, WaitFor};
+use kunci_api::native::{Acquire, Outcome, Request, WaitFor};
 use kunci_process::sleep;
 use std::time::Duration;
 
@@ -24,11 +24,14 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
     let mut patience = Patience::new(core.patience);
     let mut round = Round::default();
     let mut may_be_cut = true;
+    let decided_by = decided_by(core, request);
+    let is_late = |now: Moment| decided_by.is_some_and(|at| now >= at);
     loop {
         let tried_at = core.clock.now();
         let tried = core.links.attempt(request, within, &mut round).await;
         match tried {
             Try::Told { outcome, sent_at } => return Ok((outcome, sent_at)),
+            Try::NoneLeft if is_late(tried_at) => return Err(patience.over()),
             // All connections can break at one moment without a server being gone: each is made again, after a moment,
             // before that is believed.
             Try::NoneLeft if may_be_cut && patience.certainty() == Certainty::Unknown => {
@@ -36,7 +39,10 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
                 round = Round::default();
                 sleep(PAUSE).await;
             }
-            Try::NoneLeft => return Err(patience.unreachable()),
+            Try::NoneLeft => {
+                round = Round::default();
+                sleep(patience.nobody(core.outage, core.clock.now())?).await;
+            }
             Try::Failed(error) => {
                 let under_way = core.clock.now().since(tried_at);
                 if matches!(error, CallError::NoAnswer(_)) {
@@ -50,10 +56,25 @@ pub(crate) async fn decided(core: &Core, request: &Request) -> Result<(Outcome, 
                 patience.waited(now.since(tried_at));
                 may_be_cut = true;
                 round = Round::default();
-                sleep(patience.passing(passing, now)?).await;
+                let pause = patience.passing(passing, now)?;
+                if is_late(now) {
+                    return Err(patience.over());
+                }
+                sleep(pause).await;
             }
         }
     }
+}
+
+/// From here on nobody is asked a second time: each try that takes long before it comes to nothing may have been a wait,
+/// and looks like a new beginning, but all of them together can't be. `None` for a wait without limit.
+fn decided_by(core: &Core, request: &Request) -> Option<Moment> {
+    let wait = match request {
+        Request::Acquire(Acquire { wait: WaitFor::AsLongAsAllowed, .. }) => return None,
+        Request::Acquire(Acquire { wait: WaitFor::UpToMs(ms), .. }) => Duration::from_millis(*ms),
+        _ => Duration::ZERO,
+    };
+    Some(core.clock.now().plus(wait).plus(core.patience).plus(core.outage))
 }
 
 fn answer_within(request: &Request) -> Option<Duration> {

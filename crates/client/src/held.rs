@@ -8,7 +8,7 @@ use crate::keeper::{Keep, Lease, Order, Orders};
 use crate::renewer::{Granted, Key};
 use crate::shared::Shared;
 use crate::state::{Facts, Loss, State};
-use kunci_types::{FencingToken, ResourceName};
+use kunci_types::{FencingToken, LeaseId, ResourceName};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,12 @@ impl HeldLock {
     /// What is locked.
     pub fn resource(&self) -> &ResourceName {
         &self.lease.resource
+    }
+
+    /// The lease id: who knows it can renew and release the lock, so it is shown to nobody else. A job that is a program
+    /// of its own gets it from the process that holds the lock.
+    pub fn lease_id(&self) -> LeaseId {
+        self.lease.lease_id
     }
 
     /// The fencing token of this grant: larger than that of every grant before it. Whatever the lock protects compares

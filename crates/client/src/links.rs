@@ -16,7 +16,7 @@ use choice::{Candidate, Health, LinkId, choose};
 use known::Known;
 use kunci_api::native::{Outcome, Request};
 use link::Link;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -93,17 +93,22 @@ impl Links {
         Self(Arc::new(Inner { links: RwLock::new(links), ..inner }))
     }
 
-    /// Returns once a server has answered on one connection, or all were tried in vain.
-    pub(crate) async fn any_up(&self) -> bool {
+    /// Returns once a server has answered on one connection.
+    ///
+    /// # Errors
+    /// When all were tried in vain: why, for each.
+    pub(crate) async fn any_up(&self) -> Result<(), String> {
         let links = self.0.all();
         let settling = links.iter().map(|link| Box::pin(link.settled()));
         let mut settling: futures::stream::FuturesUnordered<_> = settling.collect();
         while let Some(health) = futures::StreamExt::next(&mut settling).await {
             if health == Health::Up {
-                return true;
+                return Ok(());
             }
         }
-        false
+        // Two to one address have failed alike.
+        let reasons: BTreeSet<Arc<str>> = links.iter().filter_map(|link| link.why()).collect();
+        Err(reasons.iter().map(|why| &**why).collect::<Vec<_>>().join("; "))
     }
 
     /// How many connections there are.
@@ -125,14 +130,20 @@ impl Links {
         round: &mut Round,
     ) -> Try {
         let Some(mut link) = self.0.pick(round) else { return Try::NoneLeft };
-        for _ in 0..=REDIRECTS_MAX {
+        for redirects in 0..=REDIRECTS_MAX {
             round.tried.push(link.id);
             let sent_at = self.0.clock.now();
             let outcome = match link.call(request.clone(), within).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     self.0.known.leads_no_more(&link.address);
-                    return Try::Failed(error);
+                    return match error {
+                        // A server was reached, and named a leader that has died: the next one will be elected.
+                        CallError::NotSent(why) if redirects > 0 => {
+                            Try::Passing(Passing::no_leader(format!("redirected, and {why}")))
+                        }
+                        error => Try::Failed(error),
+                    };
                 }
             };
             if let Some(passing) = Passing::read(&outcome) {

@@ -12,11 +12,15 @@ use std::time::Duration;
 /// A try that was under way for so long had reached somebody.
 pub(crate) const WAITED_LONG: Duration = Duration::from_secs(1);
 
+/// From one refusal to the next try, at most.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// For how long a request is repeated while nobody decides it, and what is known of it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Patience {
     limit: Duration,
     failing_since: Option<Moment>,
+    alone_since: Option<Moment>,
     certainty: Certainty,
     last: Option<Passing>,
     last_failure: Option<String>,
@@ -25,7 +29,14 @@ pub(crate) struct Patience {
 impl Patience {
     /// Gives up once answers were refusals for `limit` without a break.
     pub(crate) fn new(limit: Duration) -> Self {
-        Self { limit, failing_since: None, certainty: Certainty::NotApplied, last: None, last_failure: None }
+        Self {
+            limit,
+            failing_since: None,
+            alone_since: None,
+            certainty: Certainty::NotApplied,
+            last: None,
+            last_failure: None,
+        }
     }
 
     /// One connection gave no answer.
@@ -40,7 +51,7 @@ impl Patience {
     /// failed before doesn't count any more.
     pub(crate) fn waited(&mut self, under_way: Duration) {
         if under_way >= WAITED_LONG {
-            self.failing_since = None;
+            (self.failing_since, self.alone_since) = (None, None);
             self.certainty = Certainty::Unknown;
         }
     }
@@ -50,15 +61,24 @@ impl Patience {
         if passing.applied == Applied::Unknown {
             self.certainty = Certainty::Unknown;
         }
+        self.alone_since = None;
         self.last = Some(passing);
     }
 
     /// A refusal that passes. Returns how long to pause, or the error when patience is over.
     pub(crate) fn passing(&mut self, passing: Passing, now: Moment) -> Result<Duration, Error> {
         let since = *self.failing_since.get_or_insert(now);
-        let after = passing.after;
+        // The longer it lasts the less it matters to notice its end at once: a thousand clients don't keep nodes from
+        // electing a leader by asking who it is.
+        let after = passing.after.max((now.since(since) / 4).min(PAUSE_MAX));
         self.refused(passing);
         if now.plus(after).since(since) >= self.limit { Err(self.unavailable()) } else { Ok(after) }
+    }
+
+    /// Every connection was tried in vain. Returns how long to pause, or the error when that lasted for `limit`.
+    pub(crate) fn nobody(&mut self, limit: Duration, now: Moment) -> Result<Duration, Error> {
+        let since = *self.alone_since.get_or_insert(now);
+        if now.plus(wire::PAUSE).since(since) >= limit { Err(self.unreachable()) } else { Ok(wire::PAUSE) }
     }
 
     /// Every connection was tried in vain.
@@ -109,6 +129,37 @@ mod tests {
         let mut patience = Patience::new(Duration::from_secs(5));
         patience.no_answer(&CallError::NotSent("refused".into()));
         assert_eq!(patience.unreachable().certainty(), Certainty::NotApplied);
+    }
+
+    #[test]
+    fn an_outage_is_outlasted_for_as_long_as_was_chosen_from_when_the_last_server_was_heard() {
+        let mut patience = Patience::new(Duration::from_secs(5));
+        patience.no_answer(&CallError::NotSent("refused".into()));
+        assert!(patience.nobody(Duration::ZERO, at(0)).is_err(), "nothing was chosen");
+        let second = Duration::from_secs(1);
+        for ms in [0, 400, 799] {
+            assert_eq!(patience.nobody(second, at(ms)).unwrap(), wire::PAUSE);
+        }
+        patience.refused(Passing::no_leader("none"));
+        assert!(patience.nobody(second, at(5_000)).is_ok(), "somebody was heard meanwhile");
+        let error = patience.nobody(second, at(5_800)).unwrap_err();
+        assert_eq!((error.kind(), error.certainty()), (&ErrorKind::Unreachable, Certainty::NotApplied));
+    }
+
+    /// C122: whoever is refused for longer asks less often, and notices the end of it soon all the same.
+    #[test]
+    fn the_pause_grows_with_the_time_that_nobody_could_decide() {
+        let mut patience = Patience::new(Duration::from_secs(60));
+        let mut now = Moment::at(Duration::ZERO);
+        let mut tries = 0;
+        while now < at(60_000) {
+            let Ok(pause) = patience.passing(Passing::no_leader("none"), now) else { break };
+            assert!(pause >= wire::PAUSE && pause <= PAUSE_MAX, "{pause:?}");
+            assert!(pause <= wire::PAUSE.max(now.since(at(0)) / 4), "{pause:?} after {now:?}");
+            now = now.plus(pause);
+            tries += 1;
+        }
+        assert!((50..=75).contains(&tries), "{tries}");
     }
 
     #[test]

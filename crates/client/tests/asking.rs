@@ -287,6 +287,56 @@ async fn the_body_is_not_entered_without_the_lock() {
     }
 }
 
+/// C73: a name that leads nowhere, and a server that lets nobody in: the error says so, and nothing is entered.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_let_in_is_told_why_and_enters_nothing() {
+    for (weather, why) in [(Weather::Unnamed, "failed to lookup"), (Weather::Unauthorized, "unauthorized")] {
+        // From the beginning.
+        let fake = Fake::three();
+        fake.all(&weather);
+        let error = fake.builder().connect([A, B, C]).await.unwrap_err();
+        assert_eq!((error.kind(), error.certainty()), (&ErrorKind::Unreachable, Certainty::NotApplied));
+        assert!([A, B, C, why].iter().all(|part| error.to_string().contains(part)), "{error}");
+
+        // From one moment to the next.
+        fake.lead(A);
+        let client = fake.client().await;
+        fake.all(&weather);
+        fake.cut_all();
+        sleep(s(4)).await;
+        let entered = AtomicBool::new(false);
+        let guarded =
+            client.lock("r").wait(s(3)).with(async |_| entered.store(true, Ordering::Relaxed)).await;
+        let errors = [
+            guarded.unwrap_err(),
+            client.lock("r").try_acquire().await.unwrap_err(),
+            client.locks(["r", "q"]).acquire().await.unwrap_err(),
+        ];
+        assert!(!entered.load(Ordering::Relaxed));
+        for error in errors {
+            assert_eq!(error.kind(), &ErrorKind::Unreachable);
+            assert!(error.to_string().contains(why), "{error} at {weather:?}");
+        }
+
+        // One of three is no error.
+        fake.lead(A);
+        fake.weather(C, weather);
+        let client = fake.client().await;
+        client.lock("r").with(async |_| entered.store(true, Ordering::Relaxed)).await.unwrap();
+        assert!(entered.load(Ordering::Relaxed));
+    }
+}
+
+/// C73: the real resolver fails, too.
+#[tokio::test]
+async fn a_name_that_is_in_no_dns_is_an_error_soon() {
+    let began_at = Instant::now();
+    let error = Client::connect(["nowhere.invalid:7401"]).await.unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Unreachable);
+    assert!(error.to_string().contains("nowhere.invalid:7401"), "{error}");
+    assert!(began_at.elapsed() < s(10), "{:?}", began_at.elapsed());
+}
+
 /// C73: the connection breaks in mid-acquire, and no other answers.
 #[tokio::test(start_paused = true)]
 async fn an_acquire_that_may_have_been_applied_is_never_called_failed() {
@@ -375,6 +425,42 @@ async fn an_election_is_waited_for() {
     let error = client.lock("q").acquire().await.unwrap_err();
     assert_eq!(error.kind(), &ErrorKind::Unavailable(Code::NoLeader));
     assert!(began_at.elapsed() <= s(5), "{:?}", began_at.elapsed());
+}
+
+/// Servers that take a while before they say that they can't decide: each try looks as if it had been a wait, and the
+/// caller's own bound holds all the same.
+#[tokio::test(start_paused = true)]
+async fn slow_refusals_do_not_keep_an_acquire_for_ever() {
+    let hesitant = Duration::from_millis(1_500);
+    for weather in [Weather::Hesitates("no_quorum", hesitant), Weather::Hesitates("outcome_unknown", s(3))] {
+        let fake = Fake::three();
+        let client = fake.client().await;
+        fake.all(&weather);
+        let began_at = Instant::now();
+        let tried = timeout(s(60), client.lock("r").try_acquire()).await.unwrap().unwrap_err();
+        assert_eq!(tried.certainty(), Certainty::Unknown, "{weather:?}");
+        assert!(began_at.elapsed() < s(15), "{:?} at {weather:?}", began_at.elapsed());
+        let began_at = Instant::now();
+        timeout(s(60), client.lock("r").wait(s(10)).acquire()).await.unwrap().unwrap_err();
+        assert!((s(10)..s(25)).contains(&began_at.elapsed()), "{:?} at {weather:?}", began_at.elapsed());
+        timeout(s(60), client.status("r")).await.unwrap().unwrap_err();
+    }
+}
+
+/// C18: the leader has died, and the others haven't noticed it yet: whoever points to a dead leader is a server that was
+/// reached, so the next leader is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_redirect_to_a_dead_leader_is_an_election_that_is_waited_for() {
+    let fake = Fake::three();
+    let client = fake.client().await;
+    drop(client.lock("r").acquire().await.unwrap());
+    fake.kill(C);
+    fake.kill(A);
+    let acquiring = tokio::spawn(client.lock("r").wait(s(10)).acquire());
+    sleep(s(1)).await;
+    fake.weather(B, Weather::Fine);
+    drop(acquiring.await.unwrap().unwrap());
+    assert!(request_ids(&fake).len() <= 2, "the same request went on");
 }
 
 /// C140: the leader's address is followed wherever it is, and never in a circle.

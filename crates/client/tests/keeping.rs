@@ -212,6 +212,21 @@ async fn the_hold_limit_is_said_before_it_is_reached() {
     assert_eq!(fake.count(Op::Renew), renewals, "no renewal after a final one");
 }
 
+/// A lock whose value was forgotten is renewed like any other: until the hold limit, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_lock_is_kept_until_the_hold_limit_and_no_longer() {
+    let fake = Fake::three();
+    let client = fake.client().await;
+    std::mem::forget(hold(&client, s(9)).await);
+    sleep(s(3_600)).await;
+    assert_eq!(fake.holder("r").as_deref(), Some("me"));
+    fake.world().table.final_after = Some(s(8));
+    fake.until("it is free again", |fake| fake.holder("r").is_none()).await;
+    let renewals = fake.count(Op::Renew);
+    sleep(s(60)).await;
+    assert_eq!(fake.count(Op::Renew), renewals, "nobody is left to renew");
+}
+
 /// Many locks: one task, few writes, no storm after a leader's death.
 #[tokio::test(start_paused = true)]
 async fn two_thousand_locks_outlive_a_leader_without_a_storm() {

@@ -65,7 +65,7 @@ impl LockTable {
     pub fn set_revision_back(&mut self, by: u64) {
         let largest = self.index.by_token.keys().next_back().map_or(0, |token| token.get());
         let revision = self.state.head.revision.get().saturating_sub(by).max(largest);
-        if let Ok(revision) = Revision::new(revision) {
+        if let Some(revision) = Revision::new(revision) {
             self.state.head.revision = revision;
         }
     }

@@ -72,7 +72,7 @@ impl Disk {
         if self.is_low.swap(is_low, Ordering::Relaxed) != is_low {
             let (folder, free_mib) = (self.folder.display(), free >> 20);
             if is_low {
-                tracing::error!(%folder, free_mib, "the disk is nearly full: new acquires are refused until there is more room");
+                tracing::error!(%folder, free_mib, "the disk is nearly full: while this node leads new acquires are refused until there is more room");
             } else {
                 tracing::info!(%folder, free_mib, "there is room on the disk again");
             }

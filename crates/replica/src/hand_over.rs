@@ -1,5 +1,5 @@
 //! Giving leadership away: before a graceful stop, on an operator's wish, to a member that is preferred, and when this
-//! node's disk hangs.
+//! node's disk hangs or is nearly full.
 //!
 //! Owns: the order of the steps, so that nothing that was proposed is lost and hardly anything waits: stop proposing,
 //! let what is on its way be applied, make sure that the target has it all, and ask it to stand for election. When
@@ -152,7 +152,8 @@ impl Preference {
             return None;
         }
         let serving_since = *self.serving_since.get_or_insert(now);
-        if seat.disk.is_stuck() {
+        // Whoever leads takes new acquires, so it had better be one whose disk can take them.
+        if seat.disk.is_stuck() || seat.disk.is_low() {
             return self.may_try(now).then(|| seat.targets().first().copied()).flatten();
         }
         let members = seat.membership().members;

@@ -10,6 +10,7 @@ mod counters;
 mod draw;
 mod read;
 mod refusal;
+mod rejections;
 mod wall_clock;
 
 pub use acquire::{AcquireAnswer, OpenCall};
@@ -287,9 +288,7 @@ impl Service {
 
     /// Counts and logs that a protected resource refused a stale token.
     pub fn report_fencing_rejection(&self, rejection: &FencingRejection) -> Stamped<FencingRejectionBody> {
-        let FencingRejection { resource, token, current } = rejection;
-        self.counters.count_fencing_rejection();
-        tracing::warn!(%resource, %token, %current, "a protected resource refused a stale token");
+        self.counters.rejections.take(rejection);
         let local = self.replica.local_view(|_| ());
         let body = FencingRejectionBody { recorded: true, revision: local.revision.get() };
         Stamped { body, position: local.position }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod meta;
+mod planting;
 
 use batch::Batch;
 use clap::Parser;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 #[command(bin_name = "cargo xtask sim")]
 struct Cli {
     /// The seed of one world.
-    #[arg(required_unless_present_any = ["seeds", "hours", "meta"])]
+    #[arg(required_unless_present_any = ["seeds", "hours", "meta", "plant", "plants", "check_plants"])]
     seed: Option<u64>,
     /// Show what happens in it: who, when, what. The lines go to stderr.
     #[arg(long, requires = "seed")]
@@ -36,6 +37,15 @@ struct Cli {
     /// Check first of all that a seed is the same world each time: twice in this process, and in a fresh one.
     #[arg(long, value_name = "A..B", value_parser = range, conflicts_with_all = ["seed", "seeds", "hours"])]
     meta: Option<Range<u64>>,
+    /// Plant a bug, and run worlds until it is found: always a failure, which names the property that it breaks.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["seed", "seeds", "hours", "meta"])]
+    plant: Option<String>,
+    /// Show all bugs that can be planted.
+    #[arg(long)]
+    plants: bool,
+    /// Plant each bug, and fail unless each is found.
+    #[arg(long)]
+    check_plants: bool,
     /// How many worlds run at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     threads: usize,
@@ -66,6 +76,9 @@ fn main() -> ExitCode {
         Cli { seeds: Some(seeds), .. } => {
             Batch::new(cli.threads).run(seeds.clone(), |_| false).is_well(cli.faults_least)
         }
+        Cli { plant: Some(name), .. } => planting::run(name),
+        Cli { plants: true, .. } => planting::list(),
+        Cli { check_plants: true, .. } => planting::check(),
         Cli { hours: Some(hours), .. } => soak(*hours, &cli),
         _ => true,
     };

@@ -105,7 +105,7 @@ impl Machine {
     ) -> Life {
         self.lives += 1;
         let process = Process::new(format!("{}.{}", self.name, self.lives));
-        process.set_rate(self.rate_ppm);
+        process.set_rate(self.rate_ppm + crate::plants::node_rate_ppm());
         let (signals, received) = mpsc::channel(2);
         let life = Life { process, number: self.lives, replica: Arc::default(), signals };
         let ground = self.ground(plan, network, founding);

@@ -29,6 +29,8 @@ pub struct Plan {
     pub fault_every: Duration,
     /// How long after the last fault everything has to be well again.
     pub calm: Duration,
+    /// The bug that is planted in it; empty for none.
+    pub plant: &'static str,
 }
 
 impl Plan {
@@ -77,6 +79,7 @@ impl Plan {
             storm: Duration::from_secs(random.between(60, 120)),
             fault_every: Duration::from_millis(random.between(1_000, 3_000)),
             calm: Duration::from_secs(20),
+            plant: "",
         }
     }
 }

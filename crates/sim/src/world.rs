@@ -13,6 +13,7 @@ use crate::log;
 use crate::network::Network;
 use crate::node::Machine;
 use crate::plan::Plan;
+use crate::plants;
 use crate::randomness::{Seeded, on_seeded_thread};
 use crate::report::{Broken, Counts, Report};
 use crate::runtime;
@@ -69,6 +70,7 @@ pub fn run(plan: &Plan, lines: Lines) -> Result<Report, String> {
 
 impl World {
     async fn live(plan: Plan, lines: Lines) -> Result<Report, String> {
+        plants::begin(plan.plant);
         let trace = Trace::new(lines);
         let _logging = log::into(&trace, lines);
         let network = Network::new(plan.seed, plan.quality, trace.clone());

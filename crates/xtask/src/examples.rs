@@ -1,6 +1,6 @@
 //! The scripts in `examples/`, run as a reader would.
 //!
-//! Owns: which are run, and that `kunci` is on their path. Never: what they show.
+//! Owns: which are run, and that `kunci` and the programs next to them are on their path. Never: what they show.
 
 use crate::repo::Repo;
 use crate::run;
@@ -11,16 +11,19 @@ use std::process::{Command, Stdio};
 /// A script that hangs is stopped after this long; the longest takes about a minute on two cores.
 const SECONDS_MAX: &str = "600";
 
-/// Builds `kunci`, then runs every `examples/*.sh` with it first on the `PATH`.
+/// Builds `kunci` and `examples/*.rs`, then runs every `examples/*.sh` with them first on the `PATH`.
 pub(crate) fn run(repo: &Repo) -> anyhow::Result<()> {
     run::cargo(repo, &["build", "--locked", "--package", "kunci-cli"])?;
+    run::cargo(repo, &["build", "--locked", "--package", "kunci-client", "--examples"])?;
     let scripts = scripts(repo)?;
     if scripts.is_empty() {
         bail!("no script in examples/: expected at least one `examples/*.sh`");
     }
     let own = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(repo.target().join("debug")).chain(std::env::split_paths(&own));
-    let path = std::env::join_paths(folders).context("put the built kunci on the PATH")?;
+    let built = repo.target().join("debug");
+    let programs = built.join("examples");
+    let folders = [built, programs].into_iter().chain(std::env::split_paths(&own));
+    let path = std::env::join_paths(folders).context("put what was built on the PATH")?;
 
     for script in scripts {
         println!("--> {}", script.display());

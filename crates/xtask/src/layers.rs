@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("kunci-types", &[]),
     ("kunci-core", &["kunci-types"]),
     ("kunci-replica", &["kunci-types", "kunci-process", "kunci-core"]),
@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("kunci-client", &["kunci-types", "kunci-process", "kunci-api"]),
     ("kunci-bench", &["kunci-types", "kunci-client"]),
     ("kunci-oracle", &[]),
-    ("kunci-cli", &["kunci-types", "kunci-api", "kunci-server", "kunci-bench"]),
+    ("kunci-fence", &["kunci-types"]),
     (
         "kunci-sim",
         &[
@@ -31,6 +31,10 @@ const LAYERS: [(&str, &[&str]); 11] = [
             "kunci-client",
             "kunci-oracle",
         ],
+    ),
+    (
+        "kunci-cli",
+        &["kunci-types", "kunci-api", "kunci-client", "kunci-server", "kunci-bench", "kunci-fence"],
     ),
     ("xtask", &[]),
 ];

@@ -19,6 +19,7 @@ mod sim;
 mod step;
 mod test;
 mod tidy;
+mod zombie;
 
 use crate::repo::Repo;
 use crate::step::Step;
@@ -85,6 +86,17 @@ enum Task {
         /// How many, all worlds together.
         hours: f64,
     },
+    /// Stop real holders past their lease, let others take over, wake the first: their late writes must be refused.
+    ///
+    /// Twenty rounds each against PostgreSQL, Redis, a file and the HTTP proxy, with real servers and a cluster of three.
+    Zombie {
+        /// Write without the fence: shows which values are lost, and ends with exit code 1.
+        #[arg(long)]
+        without_fence: bool,
+        /// Against this target alone.
+        #[arg(long, value_name = "TARGET", value_parser = zombie::TARGETS)]
+        only: Option<String>,
+    },
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
     /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
@@ -119,6 +131,8 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Fuzz { seconds } => fuzz::run(&repo, *seconds),
         Task::Sim { arguments } => sim::run(&repo, arguments),
         Task::Soak { hours } => sim::run(&repo, &["--hours".to_owned(), hours.to_string()]),
+        Task::Zombie { without_fence: false, only } => zombie::run(&repo, only.as_deref()),
+        Task::Zombie { without_fence: true, only } => zombie::run_without_fence(&repo, only.as_deref()),
         Task::Examples => Step::Examples.run(&repo),
         Task::Deny => Step::Deny.run(&repo),
     }

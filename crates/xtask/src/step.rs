@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, fuzz, layers, run, test, tidy};
+use crate::{deny, docs, examples, fuzz, layers, run, test, tidy, zombie};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ pub(crate) enum Step {
     Clippy,
     Docs,
     Test,
+    Zombie,
     Fuzz,
     Examples,
     Deny,
@@ -23,13 +24,14 @@ pub(crate) enum Step {
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 9] = [
+    pub(crate) const ALL: [Step; 10] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
         Step::Clippy,
         Step::Docs,
         Step::Test,
+        Step::Zombie,
         Step::Fuzz,
         Step::Examples,
         Step::Deny,
@@ -44,6 +46,7 @@ impl Step {
             Step::Clippy => "cargo xtask clippy",
             Step::Docs => "cargo xtask docs",
             Step::Test => "cargo xtask test",
+            Step::Zombie => "cargo xtask zombie",
             Step::Fuzz => "cargo xtask fuzz",
             Step::Examples => "cargo xtask examples",
             Step::Deny => "cargo xtask deny",
@@ -63,6 +66,7 @@ impl Step {
             ),
             Step::Docs => docs::run(repo),
             Step::Test => test::run(repo, &[]),
+            Step::Zombie => zombie::check(repo),
             Step::Fuzz => fuzz::run(repo, None),
             Step::Examples => examples::run(repo),
             Step::Deny => deny::run(repo),

@@ -9,14 +9,17 @@ use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// Programs that tests start, and the Debian package that has each.
-const PROGRAMS: [(&str, &str); 7] = [
+/// Programs that tests start, and the Debian package that has each; by its path, what Debian keeps off `PATH`.
+const PROGRAMS: [(&str, &str); 10] = [
     ("faketime", "faketime"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
     ("mount", "mount"),
+    ("nc", "netcat-openbsd"),
     ("nsenter", "util-linux"),
     ("openssl", "openssl"),
+    ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
+    ("redis-server", "redis-server"),
     ("strace", "strace"),
 ];
 

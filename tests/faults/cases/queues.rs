@@ -4,7 +4,8 @@ use super::asking::{Ask, acquire, client, release};
 use super::scene::Scene;
 use crate::clock::{pause, since};
 use kunci_oracle::{Op, Outcome, Told};
-use std::net::SocketAddr;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,9 +35,13 @@ fn token(owner: &str, outcome: Outcome) -> u64 {
     }
 }
 
-/// Owners in the queue, in order.
+/// Owners in the queue, in order, and whether each is attached.
 fn queue(scene: &Scene) -> Vec<(String, bool)> {
-    let (doors, history) = (scene.world.doors(), scene.run.history.clone());
+    queue_through(scene, scene.world.doors())
+}
+
+fn queue_through(scene: &Scene, doors: Vec<SocketAddr>) -> Vec<(String, bool)> {
+    let history = scene.run.history.clone();
     scene.world.inside(move || async move {
         let op = Op::Queue { resource: RESOURCE.to_owned() };
         match client(99, &doors, &history).settle(&op, 100).await {
@@ -171,5 +176,84 @@ fn a_waiter_that_hangs_up_at_a_follower_holds_nobody_up() {
     let_go(&scene, scene.world.doors(), mine);
     token("c", c.join().unwrap());
     assert!(since(begun_us) < Duration::from_millis(500), "the grant took {:?}", since(begun_us));
+    scene.close();
+}
+
+/// Waits on a connection to a node's native door. What comes back stays open and unread.
+fn wait_natively(scene: &mut Scene, node: usize, owner: &str) -> TcpStream {
+    let door = scene.world.node(node).native();
+    let line = format!("A {RESOURCE} 3 60 req={owner}-{RESOURCE} owner={owner}\n");
+    scene.world.inside(move || async move {
+        let mut connection = TcpStream::connect(door).unwrap();
+        connection.write_all(line.as_bytes()).unwrap();
+        connection
+    })
+}
+
+/// C54 (b), L1 and L3 on the native door: a waiter's host vanishes, and no packet says so. Whoever is behind it is held up for
+/// the vanished one's lease at most; and not at all once its connection was found to be dead, within 20 s.
+#[test]
+fn a_waiter_whose_host_vanishes_holds_nobody_up_for_long() {
+    let mut scene = Scene::quiet("a_waiter_whose_host_vanishes_holds_nobody_up_for_long", 3);
+    let leader = scene.world.leader();
+    let follower = scene.world.others(leader)[0];
+    // Only those who wait at the leader vanish; the others are served through a follower.
+    let through = vec![scene.world.doors()[follower - 1]];
+    let waiter = |scene: &Scene, number: u64, owner: &'static str| {
+        let (doors, history) = (through.clone(), scene.run.history.clone());
+        let ask = Ask { ttl_ms: 60_000, wait_ms: 60_000, ..ask(owner) };
+        let waiting = async move || acquire(&mut client(number, &doors, &history), ask).await;
+        scene.world.begin_inside(waiting)
+    };
+    let is_queue = |scene: &Scene, expected: &[(&str, bool)], within: Duration| {
+        let is_so = || {
+            let queue = queue_through(scene, through.clone());
+            let queue = queue.iter().map(|(owner, attached)| (owner.as_str(), *attached));
+            queue.eq(expected.iter().copied()).then_some(())
+        };
+        let seen = crate::clock::wait_for(within, is_so);
+        assert!(seen.is_some(), "{:?}, expected {expected:?}", queue_through(scene, through.clone()));
+    };
+    let soon = Duration::from_secs(5);
+    let mine = hold(&scene);
+
+    // The grant goes out to somebody who is gone, before anybody can know.
+    let gone = wait_natively(&mut scene, leader, "gone");
+    is_queue(&scene, &[("gone", true)], soon);
+    let c = waiter(&scene, 2, "c");
+    is_queue(&scene, &[("gone", true), ("c", true)], soon);
+    scene.world.network().cut_clients(leader);
+    let begun_us = crate::clock::now_us();
+    let_go(&scene, through.clone(), mine);
+    let mine = c.join().unwrap();
+    let held_up = since(begun_us);
+    println!("held up by a grant that nobody heard: {held_up:?}");
+    assert!(
+        held_up > Duration::from_millis(2_900),
+        "{held_up:?}: the grant was to go to the one who vanished"
+    );
+    assert!(held_up < Duration::from_millis(4_500), "{held_up:?}, for a lease of 3 s");
+    scene.world.network().heal();
+    drop(gone);
+
+    // The connection is found to be dead while its request still waits.
+    let leader = scene.world.leader();
+    assert!(through[0] != scene.world.doors()[leader - 1], "the lead has moved to the follower");
+    let gone = wait_natively(&mut scene, leader, "gone-too");
+    is_queue(&scene, &[("gone-too", true)], soon);
+    let d = waiter(&scene, 3, "d");
+    is_queue(&scene, &[("gone-too", true), ("d", true)], soon);
+    scene.world.network().cut_clients(leader);
+    let begun_us = crate::clock::now_us();
+    is_queue(&scene, &[("gone-too", false), ("d", true)], Duration::from_secs(25));
+    println!("found to be dead after {:?}", since(begun_us));
+    assert!(since(begun_us) < Duration::from_millis(20_500), "{:?}, within 20 s", since(begun_us));
+    let begun_us = crate::clock::now_us();
+    let_go(&scene, through.clone(), mine);
+    let mine = d.join().unwrap();
+    assert!(since(begun_us) < Duration::from_millis(1_000), "held up for {:?}", since(begun_us));
+    let_go(&scene, through.clone(), mine);
+    drop(gone);
+    scene.world.network().heal();
     scene.close();
 }

@@ -53,6 +53,16 @@ impl Node {
         (self.address, HTTP).into()
     }
 
+    /// Its native door, as a client names it.
+    pub(crate) fn native(&self) -> String {
+        format!("{}:{NATIVE}", self.address)
+    }
+
+    /// The process that it is, while it runs.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     /// Its door for other members, as an operator names it.
     pub(crate) fn peer(&self) -> String {
         format!("{}:{PEER}", self.address)

@@ -1,5 +1,6 @@
 //! The command line of `kunci bench`.
 
+use super::door::{DoorArgs, beside_the_point};
 use crate::duration::{parse, parse_positive};
 use clap::{Args, ValueEnum};
 use kunci_bench::{Pace, Plan, Workload};
@@ -8,6 +9,9 @@ use std::time::Duration;
 
 /// The locks of the mix, when nobody says how many.
 const HELD_DEFAULT: u32 = 1_000;
+
+const ENDPOINTS_HELP: &str = "The native doors of the cluster, as host:port,…: its leader is found from any of them. \
+    Without it KUNCI_ENDPOINTS where that names this machine, else 127.0.0.1:7401";
 
 const AFTER_HELP: &str = "\
 Without --rate each client waits for its answer before it goes on (a closed loop): that finds how
@@ -26,14 +30,17 @@ Exit codes:
 
 /// `kunci bench`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(
+    after_help = AFTER_HELP,
+    arg_required_else_help = true,
+    mut_arg("url", beside_the_point),
+    mut_arg("endpoints", |option| option.help(ENDPOINTS_HELP))
+)]
 pub(crate) struct BenchArgs {
     /// What the clients do.
     workload: BenchWorkload,
-    /// The native doors of the cluster, as host:port,…: its leader is found from any of them. Without it KUNCI_ENDPOINTS
-    /// where that names this machine, else 127.0.0.1:7401.
-    #[arg(long, value_name = "ADDRESSES")]
-    pub(crate) endpoints: Option<String>,
+    #[command(flatten)]
+    pub(crate) door: DoorArgs,
     /// How many operations may be under way at once. Without it 16, and with --rate up to 256.
     #[arg(long, value_name = "N")]
     clients: Option<u32>,

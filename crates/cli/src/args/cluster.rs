@@ -1,5 +1,6 @@
 //! The options of `kunci cluster` and `kunci dev-cluster`.
 
+use super::door::{beside_the_point, only_http};
 use super::{Server, Trying};
 use crate::duration::parse_positive;
 use crate::exit::CODES;
@@ -30,25 +31,25 @@ pub(crate) struct ClusterArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterVerb {
     /// Show the members, who leads, and what to look at; asks one node, and needs no quorum.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Status(ClusterStatusArgs),
     /// Form a cluster with the node at --url, which belongs to none yet, as its only member.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Init(InitArgs),
     /// Take a new node into the cluster of the node at --url.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Add(AddArgs),
     /// The same from the other side: let the new node at --url join the cluster of a member.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Join(JoinArgs),
     /// Take a member out of the cluster.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Remove(RemoveArgs),
     /// Let a new node take the place of a member, in one step once it has caught up.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Replace(ReplaceArgs),
     /// Let another member lead.
-    #[command(after_help = CODES)]
+    #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Transfer(TransferArgs),
 }
 

@@ -19,13 +19,18 @@ pub(crate) fn with_plain_lease_ids(arguments: impl Iterator<Item = OsString>) ->
         let (before, this) = (all[at - 1].to_str(), all[at].to_str());
         match this {
             Some("--") => break,
-            Some(text) if before != Some("--lease") && looks_like_dashed_lease_id(text) => {
+            Some(text) if !before.is_some_and(takes_any_value) && looks_like_dashed_lease_id(text) => {
                 all[at] = format!("--lease={text}").into();
             }
             _ => {}
         }
     }
     all
+}
+
+/// Whether what comes after an option is its value whatever it looks like.
+fn takes_any_value(option: &str) -> bool {
+    matches!(option, "--lease" | "--owner")
 }
 
 fn looks_like_dashed_lease_id(text: &str) -> bool {

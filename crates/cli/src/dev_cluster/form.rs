@@ -6,10 +6,10 @@ use super::layout::{Layout, Node};
 use crate::answer::{number, text};
 use crate::args::Trying;
 use crate::client::{Call, Client};
-use crate::clock::Moment;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::verbs::cluster::{Joined, change, cluster, nodes as members, until_voter};
+use kunci_client::{BootClock, Clock as _};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -75,11 +75,11 @@ fn of_another_cluster(node: &Node) -> Failure {
 
 /// Waits until a node answers at all.
 async fn up(node: &Node, client: &Client) -> Result<Value, Failure> {
-    let give_up_at = Moment::now().plus(STEP_WITHIN);
+    let give_up_at = BootClock.now().plus(STEP_WITHIN);
     loop {
         match client.call(&Call::get("/cluster".to_owned())).await {
             Ok(answer) if answer.is_success() => return Ok(answer.body),
-            _ if Moment::now() >= give_up_at => return Err(too_slow(node, "doesn't answer")),
+            _ if BootClock.now() >= give_up_at => return Err(too_slow(node, "doesn't answer")),
             _ => sleep(PAUSE).await,
         }
     }
@@ -87,14 +87,14 @@ async fn up(node: &Node, client: &Client) -> Result<Value, Failure> {
 
 /// Waits until a node serves requests, and knows of every other one that it is well.
 async fn serving(seen: &Seen<'_>) -> Result<(), Failure> {
-    let give_up_at = Moment::now().plus(STEP_WITHIN);
+    let give_up_at = BootClock.now().plus(STEP_WITHIN);
     loop {
         let is_ready =
             seen.client.call(&Call::get("/readyz".to_owned())).await.is_ok_and(|answer| answer.is_success());
         if is_ready && cluster(&seen.client).await.is_ok_and(|answer| is_well(&answer.body)) {
             return Ok(());
         }
-        if Moment::now() >= give_up_at {
+        if BootClock.now() >= give_up_at {
             return Err(too_slow(seen.node, "doesn't serve, or misses others,"));
         }
         sleep(PAUSE).await;
@@ -117,7 +117,7 @@ fn too_slow(node: &Node, what: &str) -> Failure {
 /// under a new id.
 async fn take_in(member: &Client, node: &Node, output: &Output) -> Result<(), Failure> {
     let peer = node.peer().to_string();
-    let give_up_at = Moment::now().plus(STEP_WITHIN);
+    let give_up_at = BootClock.now().plus(STEP_WITHIN);
     let node_id = loop {
         let seen = cluster(member).await?;
         let before = members(&seen.body).iter().find(|known| text(known, "peer") == Some(&peer));
@@ -128,7 +128,7 @@ async fn take_in(member: &Client, node: &Node, output: &Output) -> Result<(), Fa
         match change(member, verb, body, &trying(), output).await {
             Ok(answer) => break answer.number("nodeId").unwrap_or_default(),
             // The change before may just not be over.
-            Err(failure) if is_passing(&failure) && Moment::now() < give_up_at => sleep(PAUSE).await,
+            Err(failure) if is_passing(&failure) && BootClock.now() < give_up_at => sleep(PAUSE).await,
             Err(failure) => return Err(failure),
         }
     };

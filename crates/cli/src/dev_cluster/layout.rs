@@ -195,12 +195,14 @@ impl Layout {
         let leader_peer = members(cluster).iter().find(is_leader).and_then(|member| text(member, "peer"));
         let leads = self.nodes.iter().find(|node| leader_peer == Some(&node.peer().to_string()));
         let leading_pid = leads.or(self.nodes.first()).map(Node::pid_file).unwrap_or_default();
+        let doors: Vec<String> = self.nodes.iter().map(|node| node.native().to_string()).collect();
         let other = self.nodes.last().map(|node| format!("http://{}", node.http())).unwrap_or_default();
         format!(
-            "cluster {} is up\n{}\n\ntry, in another terminal:\n  kunci acquire demo --url {other}\n  \
+            "cluster {} is up\n{}\n\ntry, in another terminal:\n  export KUNCI_ENDPOINTS={}\n  kunci acquire demo\n  \
              kunci cluster status --url {other}\n  kill -9 $(cat {})   # the leader; the others go on\nCtrl-C here stops all nodes; their data stays in {}",
             text(cluster, "clusterId").unwrap_or("?"),
             table(&heads, &rows),
+            doors.join(","),
             leading_pid.display(),
             self.folder.display()
         )

@@ -2,6 +2,7 @@
 //!
 //! Owns: starting it, signals to it, who of it still lives. Never: decides when to signal.
 
+use super::environment::Environment;
 use super::terminal;
 use crate::parent::die_with;
 use rustix::io::Errno;
@@ -49,10 +50,10 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Starts the command as leader of a new group, with these variables beside the inherited ones.
+    /// Starts the command as leader of a new group, in this environment.
     pub(super) fn start(
         command: &[OsString],
-        variables: &[(&str, String)],
+        environment: &Environment,
         foreground: Foreground,
     ) -> io::Result<Self> {
         // Orphans of the group come to us, so that we see them end; a container's first process may not look.
@@ -61,7 +62,8 @@ impl Group {
             return Err(io::Error::new(io::ErrorKind::NotFound, "no command was given"));
         };
         let mut child = Command::new(program);
-        child.args(arguments).envs(variables.iter().map(|(name, value)| (name, value))).process_group(0);
+        child.args(arguments).process_group(0);
+        environment.give_to(&mut child);
         let wrapper = getpid();
         let before_exec = move || {
             die_with(wrapper)?;

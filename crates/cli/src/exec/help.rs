@@ -23,8 +23,14 @@ pub(crate) const LONG_HELP: &str = concat!(
     codes!(),
     "
 
+",
+    crate::args::doors!(),
+    "
+
 The command finds in its environment:
-  KUNCI_FENCING_TOKEN, KUNCI_LEASE_ID, KUNCI_RESOURCE, KUNCI_OWNER, KUNCI_URL
+  KUNCI_FENCING_TOKEN, KUNCI_LEASE_ID, KUNCI_RESOURCE, KUNCI_OWNER,
+  and KUNCI_ENDPOINTS and KUNCI_URL as far as they name the cluster of its lock;
+  with --fence-postgres resource and token in PGOPTIONS too, after what was there
 Hand the fencing token to whatever the lock protects, and let that refuse smaller ones: only this
 makes a paused or cut-off job harmless.
 

@@ -1,20 +1,17 @@
 //! The command while it runs.
 //!
-//! Owns: bringing signals, renewals and the keeper's decisions together until the last process of the group is
-//! gone. Never: decides when to renew or to stop; see `keeper`.
+//! Owns: bringing signals, what becomes of the lock and the keeper's decisions together until the last process of the
+//! group is gone. Never: decides when to stop; see `keeper`.
 
 use super::group::{Change, Ended, Group};
-use super::keeper::{Keeper, Settings, Step, Why};
+use super::keeper::{Facts, Keeper, Settings, Step, Why};
+use super::lock::{Lock, News};
 use super::terminal::Terminal;
-use crate::clock::{Alarm, Moment};
-use crate::lease::{Lease, Renewal};
 use crate::output::Output;
 use crate::signals::{Signals, stop_self};
+use kunci_client::{BootClock, Clock as _, Moment};
 use rustix::process::Signal;
-use std::io;
-use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// Only the end of our own children and orphans is told to us; for the rest we look this often.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -25,12 +22,12 @@ const KILL_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Supervisor<'a> {
     /// The command.
     pub(super) group: Group,
-    /// Its lease's times.
+    /// When to stop it.
     pub(super) keeper: Keeper,
     /// The times' settings.
     pub(super) settings: Settings,
-    /// Its lease.
-    pub(super) lease: &'a Lease,
+    /// The lock that it runs under.
+    pub(super) lock: Lock,
     /// The terminal that was lent to it.
     pub(super) terminal: Option<Terminal>,
     /// The signals that we get.
@@ -40,8 +37,9 @@ pub(super) struct Supervisor<'a> {
 }
 
 /// How it ended.
-#[derive(Debug)]
 pub(super) struct Outcome {
+    /// The lock, to be given back.
+    pub(super) lock: Lock,
     /// How the command ended; `None` when KILL didn't end it.
     pub(super) ended: Option<Ended>,
     /// Why the lock was lost, when it was.
@@ -66,30 +64,24 @@ struct Progress {
     killed_at: Option<Moment>,
     leftovers_since: Option<Moment>,
     is_stopped_with_us: bool,
-    failed_renewals: u32,
 }
 
 impl Supervisor<'_> {
-    /// Keeps the lease and the command together until the group is gone.
-    pub(super) async fn run(mut self) -> io::Result<Outcome> {
-        let alarm = Alarm::new()?;
+    /// Keeps the lock and the command together until the group is gone.
+    pub(super) async fn run(mut self) -> Outcome {
+        let mut alarm = BootClock.alarm();
         let mut progress = Progress::default();
-        let mut renewal: Option<Pin<Box<dyn Future<Output = Renewal> + '_>>> = None;
-        let (lease, answer_within) = (self.lease, self.settings.answer_within());
         loop {
             if self.group.look() == Change::Stopped && self.terminal.is_some() {
                 self.stop_with_group(&mut progress);
             }
-            let now = Moment::now();
-            if self.is_over(&mut progress, now) {
+            let now = BootClock.now();
+            let facts = self.lock.facts();
+            if self.is_over(&mut progress, &facts, now) {
                 break;
             }
-            let wake = match self.keeper.next(now) {
+            let wake = match self.keeper.next(now, &facts) {
                 Step::Wait(until) => self.see_to_the_end(&mut progress, now).min(until),
-                Step::Renew => {
-                    renewal = Some(Box::pin(lease.renew(answer_within)));
-                    continue;
-                }
                 step => {
                     self.end(step, &mut progress, now);
                     continue;
@@ -99,27 +91,23 @@ impl Supervisor<'_> {
             tokio::select! {
                 biased;
                 signal = self.signals.next() => self.pass_on(signal, &mut progress),
-                told = finished(&mut renewal) => {
-                    renewal = None;
-                    self.talk_about(&told, &mut progress);
-                    self.keeper.told(told, Moment::now());
-                }
-                rang = alarm.ring_at(wake) => if rang.is_err() {
-                    sleep(LOOK_EVERY).await;
+                news = self.lock.changed() => if let Some(news) = news {
+                    self.talk_about(&news);
                 },
+                () = alarm.ring_at(wake) => {}
             }
         }
         if let Some(terminal) = &self.terminal {
             terminal.take_back_from(self.group.id());
         }
         let gone = if self.group.is_empty() { Gone::All } else { Gone::NotAll };
-        Ok(Outcome { ended: self.group.ended(), lost: progress.lost, gone })
+        Outcome { ended: self.group.ended(), lost: progress.lost, gone, lock: self.lock }
     }
 
     /// Whether nothing is left to supervise.
-    fn is_over(&self, progress: &mut Progress, now: Moment) -> bool {
+    fn is_over(&self, progress: &mut Progress, facts: &Facts, now: Moment) -> bool {
         let is_empty = self.group.is_empty();
-        if is_empty && progress.lost.is_none() && now >= self.keeper.deadline() {
+        if is_empty && progress.lost.is_none() && now >= facts.deadline {
             // It ended while we didn't run; whether in time, nobody can say.
             progress.lost = Some(Why::Paused);
         }
@@ -131,7 +119,7 @@ impl Supervisor<'_> {
         let (signal, why) = match step {
             Step::Terminate(why) => (Signal::TERM, why),
             Step::Kill(why) => (Signal::KILL, why),
-            Step::Wait(_) | Step::Renew => return,
+            Step::Wait(_) => return,
         };
         self.group.signal(signal);
         if signal == Signal::TERM {
@@ -141,7 +129,7 @@ impl Supervisor<'_> {
             progress.killed_at = Some(now);
         }
         let name = if signal == Signal::TERM { "TERM" } else { "KILL" };
-        self.output.say(&format!("{}: sent {name} to the command", describe(&why, &self.lease.resource)));
+        self.output.say(&format!("{}: sent {name} to the command", describe(&why, self.lock.resource())));
         progress.lost = Some(why);
     }
 
@@ -201,35 +189,22 @@ impl Supervisor<'_> {
         self.group.signal(Signal::CONT);
     }
 
-    /// Says when renewals begin to fail, and when they work again; not each time.
-    fn talk_about(&self, renewal: &Renewal, progress: &mut Progress) {
-        match renewal {
-            Renewal::Failed(why) => {
-                progress.failed_renewals += 1;
-                if progress.failed_renewals == 1 {
-                    let left = self.keeper.terminate_at().since(Moment::now());
-                    self.output.say(&format!(
-                        "renew {}: {why}; trying again, the command may run on for {left:.1?}",
-                        self.lease.resource
-                    ));
-                }
+    /// Says how renewals fare. Once the command is being stopped, that is no comfort any more.
+    fn talk_about(&mut self, news: &News) {
+        let deadline = self.lock.facts().deadline;
+        let resource = self.lock.resource();
+        match news {
+            News::Failing(why) => {
+                let left = self.settings.terminate_at(deadline).since(BootClock.now());
+                self.output.say(&format!(
+                    "renew {resource}: {why}; trying again, the command may run on for {left:.1?}"
+                ));
             }
-            Renewal::Renewed { .. } if progress.failed_renewals > 0 => {
-                progress.failed_renewals = 0;
-                if self.keeper.is_held() {
-                    self.output.say(&format!("renew {}: done, the lock is safe", self.lease.resource));
-                }
+            News::Safe if self.keeper.is_held() => {
+                self.output.say(&format!("renew {resource}: done, the lock is safe"));
             }
-            Renewal::Renewed { .. } | Renewal::Ended(_) => {}
+            News::Safe => {}
         }
-    }
-}
-
-/// Waits for the renewal that is on its way; for ever when there is none.
-async fn finished(renewal: &mut Option<Pin<Box<dyn Future<Output = Renewal> + '_>>>) -> Renewal {
-    match renewal {
-        Some(renewal) => renewal.await,
-        None => std::future::pending().await,
     }
 }
 

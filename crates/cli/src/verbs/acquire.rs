@@ -3,14 +3,14 @@
 use crate::acquire::{Acquiring, Wanted};
 use crate::answer::{shown, shown_ms};
 use crate::args::AcquireArgs;
-use crate::client::Client;
+use crate::door::Door;
 use crate::exit::{Exit, Failure};
 use crate::identity::default_owner;
 use crate::output::{Output, card};
 use crate::signals::Signals;
 
 /// Gets the lock, and leaves nothing behind when interrupted.
-pub(crate) async fn run(args: &AcquireArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &AcquireArgs, door: &Door, output: &Output) -> Result<Exit, Failure> {
     let wanted = Wanted {
         resource: args.resource.clone(),
         owner: args.asking.owner.clone().unwrap_or_else(default_owner),
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &AcquireArgs, client: &Client, output: &Output) ->
     let mut signals = Signals::catch_ending().map_err(|error| {
         Failure::new(Exit::Unavailable, format!("catch signals: {error}; nothing was asked"))
     })?;
-    let mut acquiring = Acquiring::new(client, output, &wanted);
+    let mut acquiring = Acquiring::new(door, output, &wanted);
     let acquired = tokio::select! {
         biased;
         signal = signals.next_ending() => Err(signal),

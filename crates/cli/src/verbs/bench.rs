@@ -3,6 +3,7 @@
 //! Owns: which cluster, Ctrl-C, and where the figures go. Never: the load itself; that is `kunci_bench`.
 
 use crate::args::BenchArgs;
+use crate::door::{Doors, ENDPOINTS, Source};
 use crate::exit::{Exit, Failure};
 use crate::output::{Form, Output};
 use crate::signals::Signals;
@@ -11,16 +12,10 @@ use std::io::IsTerminal as _;
 use std::net::IpAddr;
 use tokio_util::sync::CancellationToken;
 
-/// Names the cluster where no option does.
-const VARIABLE: &str = "KUNCI_ENDPOINTS";
-/// Where a node of this machine is by itself.
-const ENDPOINTS_DEFAULT: &str = "127.0.0.1:7401";
-
 /// Puts load on a cluster, and prints what it found.
 pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<Exit, Failure> {
     let plan = args.plan().map_err(Failure::usage)?;
-    let variable = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
-    let endpoints = endpoints(args.endpoints.as_deref(), variable.as_deref()).map_err(Failure::usage)?;
+    let endpoints = endpoints(&args.door.doors())?;
     // Many threads: the load shouldn't be what is measured.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -108,18 +103,15 @@ fn failure(error: &BenchError) -> Failure {
 
 /// The addresses to load. What an environment names may be anybody's cluster, so only one of this machine is taken from
 /// there.
-fn endpoints(option: Option<&str>, variable: Option<&str>) -> Result<Vec<String>, String> {
-    let list = |text: &str| text.split(',').map(|address| address.trim().to_owned()).collect::<Vec<_>>();
-    if let Some(text) = option {
-        return Ok(list(text));
-    }
-    let named = list(variable.unwrap_or(ENDPOINTS_DEFAULT));
-    match named.iter().find(|address| !is_of_this_machine(address)) {
-        Some(other) => Err(format!(
-            "{VARIABLE} names {other}, which isn't this machine: a bench takes whatever a cluster can give, so name the \
-             cluster outright with --endpoints"
-        )),
-        None => Ok(named),
+fn endpoints(doors: &Doors) -> Result<Vec<String>, Failure> {
+    let (doors, source) = doors.native("`kunci bench`")?;
+    let elsewhere = doors.addresses().iter().find(|address| !is_of_this_machine(address));
+    match elsewhere {
+        Some(other) if source == Source::Variable => Err(Failure::usage(format!(
+            "{ENDPOINTS} names {other}, which isn't this machine: a bench takes whatever a cluster can give, so name \
+             the cluster outright with --endpoints"
+        ))),
+        _ => Ok(doors.addresses().to_vec()),
     }
 }
 
@@ -133,19 +125,24 @@ fn is_of_this_machine(address: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn named(option: Option<&str>, variable: Option<&str>) -> Result<Vec<String>, Failure> {
+        let variable = |name: &str| variable.filter(|_| name == ENDPOINTS).map(str::to_owned);
+        endpoints(&Doors::find(option, None, variable))
+    }
+
     #[test]
     fn the_option_wins_over_the_environment_over_this_machine() {
-        assert_eq!(endpoints(Some("h:1, g:2"), Some("[::1]:3")).unwrap(), ["h:1", "g:2"]);
-        assert_eq!(endpoints(None, Some("[::1]:3,localhost:4")).unwrap(), ["[::1]:3", "localhost:4"]);
-        assert_eq!(endpoints(None, None).unwrap(), ["127.0.0.1:7401"]);
+        assert_eq!(named(Some("h:1, g:2"), Some("[::1]:3")).unwrap(), ["h:1", "g:2"]);
+        assert_eq!(named(None, Some("[::1]:3,localhost:4")).unwrap(), ["[::1]:3", "localhost:4"]);
+        assert_eq!(named(None, None).unwrap(), ["127.0.0.1:7401"]);
     }
 
     #[test]
     fn a_cluster_elsewhere_is_loaded_only_when_it_is_named_outright() {
         for elsewhere in ["10.0.0.1:7401", "127.0.0.1:7401,db.example:7401", "localhost.example:7401"] {
-            let refused = endpoints(None, Some(elsewhere)).unwrap_err();
+            let refused = named(None, Some(elsewhere)).unwrap_err().text;
             assert!(refused.contains("outright with --endpoints"), "{refused}");
-            assert!(endpoints(Some(elsewhere), None).is_ok());
+            assert!(named(Some(elsewhere), None).is_ok());
         }
     }
 }

@@ -2,18 +2,17 @@
 
 use crate::answer::{shown, text};
 use crate::args::CancelArgs;
-use crate::client::{Call, Client};
+use crate::door::{Ask, Door, Verb};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, card};
 use crate::patience;
-use crate::url::lock_path;
 use serde_json::{Value, json};
 
 /// Takes a request out of the queue, or learns that its grant came first.
-pub(crate) async fn run(args: &CancelArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &CancelArgs, door: &Door, output: &Output) -> Result<Exit, Failure> {
     let body = json!({ "clientId": args.owner, "requestId": args.request_id });
-    let call = Call::post(lock_path(&args.resource, "/cancel"), body);
-    let answer = patience::call(client, &call, args.trying.patience, output).await?;
+    let ask = Ask::new(Verb::Cancel, &args.resource, body);
+    let answer = patience::ask(door, &ask, args.trying.patience, output).await?;
     if !answer.is_success() {
         return Err(Failure::refusal(&answer));
     }

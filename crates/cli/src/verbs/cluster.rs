@@ -28,7 +28,7 @@ const CHANGE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Does what is asked with a cluster.
 pub(crate) async fn run(args: &ClusterArgs, output: &Output) -> Result<Exit, Failure> {
-    let client = Client::new(&args.server().url)?;
+    let client = args.server().door.doors().http("`kunci cluster`")?;
     match &args.verb {
         ClusterVerb::Status(_) => status::run(&client, output).await,
         ClusterVerb::Init(args) => init::run(args, &client, output).await,

@@ -1,17 +1,16 @@
 //! `kunci release`.
 
 use crate::args::ReleaseArgs;
-use crate::client::{Call, Client};
+use crate::door::{Ask, Door, Verb};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::patience;
-use crate::url::lock_path;
 use serde_json::Value;
 
 /// Gives the lock back.
-pub(crate) async fn run(args: &ReleaseArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
-    let call = Call::post(lock_path(&args.resource, "/release"), args.proof.body());
-    let answer = patience::call(client, &call, args.trying.patience, output).await?;
+pub(crate) async fn run(args: &ReleaseArgs, door: &Door, output: &Output) -> Result<Exit, Failure> {
+    let ask = Ask::new(Verb::Release, &args.resource, args.proof.body());
+    let answer = patience::ask(door, &ask, args.trying.patience, output).await?;
     if !answer.is_success() {
         return Err(Failure::refusal(&answer));
     }

@@ -2,21 +2,20 @@
 
 use crate::answer::{shown, shown_ms};
 use crate::args::RenewArgs;
-use crate::client::{Call, Client};
+use crate::door::{Ask, Door, Verb};
 use crate::duration::as_ms;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, card};
 use crate::patience;
-use crate::url::lock_path;
 
 /// Gives the lease its full time again.
-pub(crate) async fn run(args: &RenewArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &RenewArgs, door: &Door, output: &Output) -> Result<Exit, Failure> {
     let mut body = args.proof.body();
     if let Some(ttl) = args.ttl {
         body["leaseDurationMs"] = as_ms(ttl).into();
     }
-    let call = Call::post(lock_path(&args.resource, "/renew"), body);
-    let answer = patience::call(client, &call, args.trying.patience, output).await?;
+    let ask = Ask::new(Verb::Renew, &args.resource, body);
+    let answer = patience::ask(door, &ask, args.trying.patience, output).await?;
     if !answer.is_success() {
         return Err(Failure::refusal(&answer));
     }

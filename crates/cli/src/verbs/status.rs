@@ -2,16 +2,15 @@
 
 use crate::answer::{number, shown, shown_ms};
 use crate::args::StatusArgs;
-use crate::client::{Call, Client};
+use crate::door::{Ask, Door, Verb};
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, card};
 use crate::patience;
-use crate::url::lock_path;
 use serde_json::Value;
 
 /// Shows who holds the resource; a free one is an answer.
-pub(crate) async fn run(args: &StatusArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
-    let answer = patience::read(client, &Call::get(lock_path(&args.resource, ""))).await?;
+pub(crate) async fn run(args: &StatusArgs, door: &Door, output: &Output) -> Result<Exit, Failure> {
+    let answer = patience::look(door, &Ask::new(Verb::Status, &args.resource, Value::Null)).await?;
     if !answer.is_success() {
         return Err(Failure::refusal(&answer));
     }

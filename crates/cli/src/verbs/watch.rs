@@ -3,7 +3,6 @@
 use crate::answer::{Answer, shown};
 use crate::args::WatchArgs;
 use crate::client::Client;
-use crate::clock::Moment;
 use crate::exit::{Exit, Failure};
 use crate::output::{Form, Output};
 use crate::sse::{Cutter, SentEvent};
@@ -11,6 +10,7 @@ use crate::url::with_query;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use kunci_client::{BootClock, Clock as _};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -23,7 +23,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Prints events until it is stopped; goes on where it was after a broken connection.
 pub(crate) async fn run(args: &WatchArgs, client: &Client, output: &Output) -> Result<Exit, Failure> {
     let mut last_seen = args.after;
-    let mut failing_since = Moment::now();
+    let mut failing_since = BootClock.now();
     let mut has_said = false;
     loop {
         let after = last_seen.map(|revision| revision.to_string());
@@ -32,14 +32,14 @@ pub(crate) async fn run(args: &WatchArgs, client: &Client, output: &Output) -> R
             Ok(Ok(stream)) => {
                 has_said = false;
                 let why = follow(stream, &mut last_seen, output).await?;
-                failing_since = Moment::now();
+                failing_since = BootClock.now();
                 why
             }
             Ok(Err(answer)) if answer.is_passing() => answer.refusal_text(),
             Ok(Err(answer)) => return Err(refusal(&answer, last_seen)),
             Err(error) => error.to_string(),
         };
-        if Moment::now().plus(PAUSE).since(failing_since) >= args.patience {
+        if BootClock.now().plus(PAUSE).since(failing_since) >= args.patience {
             let text = format!("{why}; check --url, or start a node with `kunci server`");
             return Err(Failure::new(Exit::Unavailable, text));
         }

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod dev;
+mod exec;
 mod membership;
 #[path = "../node/mod.rs"]
 mod node;

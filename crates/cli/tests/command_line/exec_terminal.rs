@@ -27,7 +27,11 @@ impl Session {
         command
             .args(["--ctty", "env", "--default-signal", env!("CARGO_BIN_EXE_kunci")])
             .args(["exec", "--ttl", ttl, "r", "--"]);
-        command.args(["sh", "-c", script]).env("KUNCI_URL", fake.url()).stderr(Stdio::piped());
+        command
+            .args(["sh", "-c", script])
+            .env("KUNCI_URL", fake.url())
+            .env_remove("KUNCI_ENDPOINTS")
+            .stderr(Stdio::piped());
         let wrapper = command.stdin(terminal.try_clone().unwrap()).stdout(terminal).spawn().unwrap();
         Self { keys: keys.into(), wrapper }
     }

@@ -14,7 +14,7 @@ pub(crate) fn kunci(fake: &Fake, words: &str) -> Command {
     // Under nohup, or in a script's background, signals are ignored from birth; a test's aren't.
     let mut command = Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_kunci")]);
-    command.env("KUNCI_URL", fake.url()).args(words.split_whitespace());
+    command.env("KUNCI_URL", fake.url()).env_remove("KUNCI_ENDPOINTS").args(words.split_whitespace());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -40,16 +40,18 @@ pub(crate) fn run(command: &mut Command) -> Ran {
 }
 
 /// Waits for the end; a run that has none is killed and fails the test.
-pub(crate) fn finish(mut child: Child) -> Ran {
-    let began_at = Instant::now();
-    while child.try_wait().unwrap().is_none() {
+pub(crate) fn finish(child: Child) -> Ran {
+    let (began_at, id) = (Instant::now(), child.id());
+    // Read while it runs: it may say more than a pipe holds.
+    let ending = std::thread::spawn(move || child.wait_with_output().unwrap());
+    while !ending.is_finished() {
         if began_at.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            panic!("no end after {PATIENCE:?}: {:?}", child.wait_with_output());
+            signal(id, "KILL");
+            panic!("no end after {PATIENCE:?}: {:?}", ending.join());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let Output { status, stdout, stderr } = ending.join().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
 }

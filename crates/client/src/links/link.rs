@@ -73,6 +73,8 @@ pub(super) struct Standing {
     doubted: watch::Sender<Option<Instant>>,
     /// Counts changes of health.
     pub(super) turns: watch::Sender<u64>,
+    /// Why it was down last.
+    why: Mutex<Option<Arc<str>>>,
 }
 
 impl Standing {
@@ -82,6 +84,7 @@ impl Standing {
             heard: Mutex::new(kunci_process::now()),
             doubted: watch::Sender::new(None),
             turns: watch::Sender::new(0),
+            why: Mutex::new(None),
         }
     }
 
@@ -96,6 +99,11 @@ impl Standing {
     pub(super) fn set(&self, health: Health) {
         self.health.store(health as u8, Ordering::Release);
         self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    fn set_down(&self, why: &Arc<str>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.clone());
+        self.set(Health::Down);
     }
 
     pub(super) fn heard_now(&self) {
@@ -140,6 +148,11 @@ impl Link {
             }
         }
         self.health()
+    }
+
+    /// Why the connection was down last, in words.
+    pub(super) fn why(&self) -> Option<Arc<str>> {
+        self.standing.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends a request and waits for its answer. Dropped: what wasn't sent yet isn't sent any more.
@@ -209,7 +222,7 @@ impl LinkKeeper {
                 }
             };
             tracing::debug!("{why}");
-            self.standing.set(Health::Down);
+            self.standing.set_down(&why);
             if not_before > kunci_process::now() {
                 // All that came for this try have had it.
                 let queued = std::iter::from_fn(|| orders.try_recv().ok());

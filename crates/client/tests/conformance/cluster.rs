@@ -1,11 +1,12 @@
 //! Three real nodes in this process.
 
+use crate::step::seconds;
 use crate::weather::Weather;
 use kunci_client::{Client, Status};
 use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig, Role};
 use kunci_server::native::{NativeDoor, NativeLimits};
 use kunci_server::service::Service;
-use kunci_types::{FencingToken, Reason, ResourceName};
+use kunci_types::{FencingToken, Policy, Reason, ResourceName};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -135,6 +136,30 @@ impl Cluster {
     pub(crate) async fn force_release(&self, resource: &str) {
         let Status::Held { token, .. } = self.status(resource).await else { panic!("{resource} isn't held") };
         self.end(resource, token).await;
+    }
+
+    /// Changes a limit: `hold=6s`, `wait=2s`, or `usual`.
+    pub(crate) async fn policy(&self, limit: &str) {
+        let ms = |time: &str| u64::try_from(seconds(time).as_millis()).unwrap();
+        let usual = Policy::default();
+        let (longest_ms, wait_ms) = match limit.split_once('=') {
+            Some(("hold", time)) => (ms(time), usual.wait_ms_max),
+            Some(("wait", time)) => (usual.total_hold_ms_max, ms(time)),
+            _ => (usual.total_hold_ms_max, usual.wait_ms_max),
+        };
+        let ttl_ms = usual.ttl_ms_max.min(longest_ms);
+        until("somebody leads", async || self.leader().is_some()).await;
+        let service = &self.leader().unwrap().service;
+        let change = serde_json::json!({
+            "replaces": service.policy().await.unwrap().body.policy_revision,
+            "policy": {
+                "ttlMsMax": ttl_ms,
+                "ttlMsDefault": usual.ttl_ms_default.min(ttl_ms),
+                "totalHoldMsMax": longest_ms,
+                "waitMsMax": wait_ms,
+            },
+        });
+        service.change_policy(&serde_json::from_value(change).unwrap()).await.unwrap();
     }
 
     async fn end(&self, resource: &str, token: FencingToken) {

@@ -68,6 +68,7 @@ impl<'a> Player<'a> {
             ["back"] => self.weather.back(),
             ["cut"] => self.weather.cut(),
             ["lead", "moves"] => self.cluster.lead_moves().await,
+            ["policy", limit] => self.cluster.policy(limit).await,
             ["operator", "ends", resource] => self.cluster.force_release(&self.name(resource)).await,
             ["holder", resource] => return Some(self.settled(resource, expected, holder).await),
             ["waiters", resource] => return Some(self.settled(resource, expected, waiters).await),
@@ -128,6 +129,15 @@ impl<'a> Player<'a> {
             ("loses", [_, time]) => {
                 let lost = in_time(seconds(time), self.held[&key].lost()).await;
                 return Some(lost.map_or("late".to_owned(), loss));
+            }
+            ("final", [_, time]) => {
+                let lock = &self.held[&key];
+                let told = async {
+                    while !lock.is_final() {
+                        sleep(Duration::from_millis(20)).await;
+                    }
+                };
+                return Some(in_time(seconds(time), told).await.map_or("late", |()| "final").to_owned());
             }
             ("token", _) => {
                 let token = self.held[&key].token();
@@ -230,6 +240,7 @@ fn state(state: State) -> &'static str {
 fn loss(loss: Loss) -> String {
     match loss {
         Loss::Deadline => "deadline".to_owned(),
+        Loss::HoldLimit => "hold_limit".to_owned(),
         Loss::Ended(Ending::Forced) => "forced".to_owned(),
         Loss::Ended(Ending::Expired) => "expired".to_owned(),
         Loss::Ended(Ending::Unknown) => "unknown".to_owned(),

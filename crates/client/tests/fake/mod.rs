@@ -30,6 +30,10 @@ pub(crate) enum Weather {
     Fine,
     /// Nothing listens there.
     Refused,
+    /// Its name is in no DNS.
+    Unnamed,
+    /// It lets nobody in who has no other secret.
+    Unauthorized,
     /// Connections are never made, and those that are there carry nothing.
     Blackhole,
     /// It accepts and says nothing, as a stopped process does.
@@ -38,6 +42,8 @@ pub(crate) enum Weather {
     Follows(&'static str),
     /// It refuses everything with this code.
     Refuses(&'static str),
+    /// It refuses everything with this code, after some time.
+    Hesitates(&'static str, Duration),
 }
 
 /// What becomes of one request.
@@ -218,6 +224,7 @@ impl Connector for Fake {
             };
             match weather {
                 Weather::Refused => return Err(io::ErrorKind::ConnectionRefused.into()),
+                Weather::Unnamed => return Err(io::Error::other("failed to lookup address information")),
                 Weather::Blackhole => std::future::pending::<()>().await,
                 _ => {}
             }

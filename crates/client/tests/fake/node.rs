@@ -38,7 +38,7 @@ fn is_silent(fake: &Fake, node: &str) -> bool {
 fn request(fake: &Fake, node: &str, line: Line, answers: &mpsc::UnboundedSender<Answer>) -> bool {
     let Line { request, tag } = line;
     let subject = request.subject();
-    let mut reply = Reply { answers: answers.clone(), subject: subject.clone(), tag };
+    let reply = Reply { answers: answers.clone(), subject: subject.clone(), tag };
     let (weather, fate) = {
         let mut world = fake.world();
         let weather = world.weather.get(node).cloned().unwrap_or(Weather::Refused);
@@ -64,6 +64,10 @@ fn request(fake: &Fake, node: &str, line: Line, answers: &mpsc::UnboundedSender<
         (weather, fate)
     };
     match (&request, weather) {
+        (_, Weather::Unauthorized) => {
+            reply.send(refused("unauthorized"));
+            return true;
+        }
         (Request::Hello(_), _) => {
             let cluster = Some(fake.world().cluster.clone());
             reply.send(Outcome::Welcome(Welcome { version: 1, cluster, leader: None }));
@@ -81,8 +85,20 @@ fn request(fake: &Fake, node: &str, line: Line, answers: &mpsc::UnboundedSender<
             reply.send(refused(code));
             return true;
         }
+        (_, Weather::Hesitates(code, by)) => {
+            tokio::spawn(async move {
+                sleep(by).await;
+                reply.send(refused(code));
+            });
+            return true;
+        }
         _ => {}
     }
+    apply(fake, request, reply, fate)
+}
+
+/// Applies a request, or lets it meet its fate. Returns whether the connection goes on.
+fn apply(fake: &Fake, request: Request, mut reply: Reply, fate: Option<Fate>) -> bool {
     match fate {
         None => Table::handle(&fake.0, request, reply),
         Some(Fate::Cut) => return false,

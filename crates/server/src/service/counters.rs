@@ -2,6 +2,7 @@
 //!
 //! Owns: the numbers behind `/metrics`. Never: a label that grows with resources or owners.
 
+use super::rejections::Rejections;
 use kunci_api::Code;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Counters {
     refusals: Vec<AtomicU64>,
-    fencing_rejections: AtomicU64,
+    pub(super) rejections: Rejections,
 }
 
 impl Default for Counters {
     fn default() -> Self {
         let refusals = Code::ALL.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { refusals, fencing_rejections: AtomicU64::new(0) }
+        Self { refusals, rejections: Rejections::default() }
     }
 }
 
@@ -27,10 +28,6 @@ impl Counters {
         }
     }
 
-    pub(super) fn count_fencing_rejection(&self) {
-        self.fencing_rejections.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Each code with how often a call was refused with it.
     pub fn refusals(&self) -> impl Iterator<Item = (Code, u64)> {
         Code::ALL.iter().zip(&self.refusals).map(|(code, count)| (*code, count.load(Ordering::Relaxed)))
@@ -38,6 +35,6 @@ impl Counters {
 
     /// How many stale tokens were reported by protected resources.
     pub fn fencing_rejections(&self) -> u64 {
-        self.fencing_rejections.load(Ordering::Relaxed)
+        self.rejections.taken()
     }
 }

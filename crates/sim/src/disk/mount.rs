@@ -77,6 +77,9 @@ impl Mount {
             }
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
+        if crate::plants::is("disk_acknowledges_before_durable") {
+            return Ok(());
+        }
         match wanted {
             Wanted::Content(content, length) => content::lock(&content).sync(length),
             Wanted::Names(folder, count) => state.names.sync(&folder, count),

@@ -36,7 +36,7 @@ impl Store {
     pub(super) fn write(&self, resource: &str, token: u64, who: &str, at_us: u64) -> bool {
         let mut inner = self.lock();
         let largest = inner.largest.entry(resource.to_owned()).or_default();
-        let is_accepted = token >= *largest || crate::plants::is("store_lets_old_tokens_in");
+        let is_accepted = lets_in(token, *largest);
         *largest = token.max(*largest);
         let (resource, who) = (resource.to_owned(), who.to_owned());
         inner.journal.push(Write { resource, token, who, at_us, is_accepted });
@@ -51,4 +51,12 @@ impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The comparison that a protected thing makes.
+fn lets_in(token: u64, largest: u64) -> bool {
+    if crate::plants::is("store_refuses_equal_tokens") {
+        return token > largest;
+    }
+    token >= largest || crate::plants::is("store_lets_old_tokens_in")
 }

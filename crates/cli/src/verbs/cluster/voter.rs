@@ -6,9 +6,9 @@ use super::nodes;
 use crate::answer::{Answer, number, text};
 use crate::args::Joining;
 use crate::client::{Call, Client};
-use crate::clock::Moment;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use kunci_client::{BootClock, Clock as _};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -54,8 +54,8 @@ pub(super) async fn report(
 /// Waits until a member is a voter, telling the person how far it is.
 pub(crate) async fn until_voter(client: &Client, joined: Joined, output: &Output) -> Result<(), Failure> {
     let Joined { node_id, within } = joined;
-    let give_up_at = Moment::now().plus(within);
-    let mut say_at = Moment::now().plus(SAY_EVERY);
+    let give_up_at = BootClock.now().plus(within);
+    let mut say_at = BootClock.now().plus(SAY_EVERY);
     let mut was_there = false;
     loop {
         // A node that can't be asked right now may be back in a moment; the change goes on without us.
@@ -75,7 +75,7 @@ pub(crate) async fn until_voter(client: &Client, joined: Joined, output: &Output
             }
             Some(Seen::Nothing) | None => {}
         }
-        let now = Moment::now();
+        let now = BootClock.now();
         if now >= give_up_at {
             return Err(Failure::new(
                 Exit::Unknown,
