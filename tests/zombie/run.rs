@@ -12,7 +12,7 @@ const ROUNDS: usize = 20;
 /// Rounds without the fence, when that is what is to be shown.
 const BARE_ROUNDS: usize = 3;
 /// Rounds at a time: each of them mostly waits for a lease to end.
-const LANES: usize = 5;
+const LANES: usize = 10;
 
 /// S9 on a real server, C03, C31: in each of 20 rounds the late write is refused and the data is intact. One more round
 /// goes without the fence and must lose data, or this test couldn't fail.

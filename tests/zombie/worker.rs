@@ -16,8 +16,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long a lease lasts: as short as the policy allows, since each round waits for one to end.
-pub(crate) const TTL: Duration = Duration::from_secs(1);
+/// How long a lease lasts. Each round waits for one to end; a shorter one could be lost on a machine that is busy.
+pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// Everything has been said by then, or the round fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(2);

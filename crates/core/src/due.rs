@@ -11,8 +11,8 @@ use crate::lease::Holding;
 use crate::reply::{AcquireRefusal, AcquireReply, Told};
 use crate::request::{Attachment, Closed, RequestKey, RequestState, Returnable, Waiting};
 use crate::table::LockTable;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use kunci_types::ResourceName;
 
 impl LockTable {
     pub(crate) fn apply_due(&mut self, effects: &mut Effects) {
@@ -62,27 +62,15 @@ impl LockTable {
 
     fn end_holdings(&mut self, effects: &mut Effects) {
         let now = self.now();
-        while let Some((at, resource)) = self.index.holdings.first() {
-            if *at > now {
-                break;
-            }
-            let resource = resource.clone();
+        while self.index.holdings.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, resource)) = self.index.holdings.pop_first() else { break };
             effects.step();
-            self.end_holding(effects, &resource);
-            self.check_touched(&resource);
-        }
-    }
-
-    fn end_holding(&mut self, effects: &mut Effects, resource: &ResourceName) {
-        match self.state.holdings.get(resource).map(|holding| &**holding) {
-            Some(Holding::Held(_)) => self.end_lease(effects, resource, End::Expired),
-            Some(Holding::Closed { until }) => {
-                let until = *until;
-                self.state.holdings.remove_cow(resource);
-                self.index.holdings.remove(&(until, resource.clone()));
-                self.hand_off(effects, resource);
+            match self.state.holdings.remove_cow(&resource).map(Arc::unwrap_or_clone) {
+                Some(Holding::Held(lease)) => self.close_lease(effects, &resource, lease, End::Expired),
+                Some(Holding::Closed { .. }) => self.hand_off_free(effects, &resource),
+                None => broken("I4: a deadline of a resource that is free"),
             }
-            None => broken("I4: a deadline of a resource that is free"),
+            self.check_touched(&resource);
         }
     }
 

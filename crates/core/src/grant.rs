@@ -111,12 +111,25 @@ impl LockTable {
         lease.grant(now, Told::Again)
     }
 
-    /// Ends the current lease of `resource`, if there is one, and hands the resource on.
+    /// Ends the current lease of a resource that is held, and hands the resource on.
     pub(crate) fn end_lease(&mut self, effects: &mut Effects, resource: &ResourceName, end: End<'_>) {
-        let now = self.now();
-        let Some(lease) = self.lease(resource).cloned() else { return };
-        self.state.holdings.remove_cow(resource);
+        let Some(Holding::Held(lease)) = self.state.holdings.remove_cow(resource).map(Arc::unwrap_or_clone)
+        else {
+            broken("I5: a lease ends of a resource that isn't held")
+        };
         self.index.holdings.remove(&(lease.until, resource.clone()));
+        self.close_lease(effects, resource, lease, end);
+    }
+
+    /// What the end of a lease brings about, once it is in the table no more.
+    pub(crate) fn close_lease(
+        &mut self,
+        effects: &mut Effects,
+        resource: &ResourceName,
+        lease: Lease,
+        end: End<'_>,
+    ) {
+        let now = self.now();
         self.index.count_one_less(resource, Counted::Lease);
         let token = lease.token;
         let change = match end {
@@ -137,7 +150,7 @@ impl LockTable {
             self.state.holdings.insert_cow(resource.clone(), Arc::new(Holding::Closed { until }));
             self.index.holdings.insert((until, resource.clone()));
         } else {
-            self.hand_off(effects, resource);
+            self.hand_off_free(effects, resource);
         }
     }
 
@@ -146,6 +159,11 @@ impl LockTable {
         if self.state.holdings.get(resource).is_some() {
             return;
         }
+        self.hand_off_free(effects, resource);
+    }
+
+    /// The same of a resource that is known to be free.
+    pub(crate) fn hand_off_free(&mut self, effects: &mut Effects, resource: &ResourceName) {
         #[cfg(kunci_plants)]
         if crate::planted::is(crate::planted::Bug::WakeUpLost) && self.state.head.revision.get() % 3 == 0 {
             return;

@@ -3,7 +3,8 @@
 use crate::lease::Holding;
 use crate::table::LockTable;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
+use core::cmp::{Ordering, Reverse};
+use core::iter::Peekable;
 use core::ops::Deref;
 use kunci_types::{ClusterTime, FencingToken, Metadata, Owner, Policy, ResourceName, Revision};
 
@@ -139,9 +140,13 @@ impl LockTable {
 
     /// How `resource` stands; a free one is an answer too.
     pub fn status(&self, resource: &ResourceName) -> Status {
+        let holding = self.state.holdings.get(resource).map(|holding| &**holding);
+        self.status_of(holding, self.index.queue_length(resource))
+    }
+
+    fn status_of(&self, holding: Option<&Holding>, queue_length: u64) -> Status {
         let now = self.state.head.now;
-        let queue_length = self.index.queue_length(resource);
-        match self.state.holdings.get(resource).map(|holding| &**holding) {
+        match holding {
             None => Status::Free { queue_length },
             Some(Holding::Closed { until }) => {
                 Status::Closed { remaining_ms: until.ms_since(now), queue_length }
@@ -180,13 +185,16 @@ impl LockTable {
     pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
         // A bound by text: the next name after `after` may not exist, so it is compared, not looked up.
         let from = ResourceName::from_log(after.filter(|after| *after >= prefix).unwrap_or(prefix));
-        let held = self.state.holdings.range(from.clone()..).map(|(name, _)| name).peekable();
-        let queued = self.index.queues.range(from..).map(|(name, _)| name).peekable();
-        merge(held, queued)
-            .skip_while(|name| after == Some(name.as_str()))
-            .take_while(|name| name.as_str().starts_with(prefix))
+        let held = self.state.holdings.range(from.clone()..).map(|(name, holding)| (name, &**holding));
+        let queued = self.index.queues.range(from..).map(|(name, queue)| (name, queue.all.len() as u64));
+        merge(held.peekable(), queued.peekable())
+            .skip_while(|(name, ..)| after == Some(name.as_str()))
+            .take_while(|(name, ..)| name.as_str().starts_with(prefix))
             .take(limit)
-            .map(|name| Listed { resource: name.clone(), status: self.status(name) })
+            .map(|(name, holding, queue_length)| Listed {
+                resource: name.clone(),
+                status: self.status_of(holding, queue_length.unwrap_or(0)),
+            })
             .collect()
     }
 
@@ -233,19 +241,21 @@ impl LockTable {
     }
 }
 
-/// Merges two ordered runs of names; a name in both comes once.
-fn merge<'a>(
-    mut left: core::iter::Peekable<impl Iterator<Item = &'a ResourceName>>,
-    mut right: core::iter::Peekable<impl Iterator<Item = &'a ResourceName>>,
-) -> impl Iterator<Item = &'a ResourceName> {
-    core::iter::from_fn(move || match (left.peek(), right.peek()) {
-        (Some(a), Some(b)) if a == b => {
-            right.next();
-            left.next()
-        }
-        (Some(a), Some(b)) if a < b => left.next(),
-        (Some(_), None) => left.next(),
-        (Some(_) | None, Some(_)) => right.next(),
-        (None, None) => None,
+/// Merges two ordered runs by name; a name that is in both comes once, with what both say of it.
+fn merge<'a, A, B>(
+    mut left: Peekable<impl Iterator<Item = (&'a ResourceName, A)>>,
+    mut right: Peekable<impl Iterator<Item = (&'a ResourceName, B)>>,
+) -> impl Iterator<Item = (&'a ResourceName, Option<A>, Option<B>)> {
+    core::iter::from_fn(move || {
+        let order = match (left.peek(), right.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let of_left = if order.is_le() { left.next() } else { None };
+        let of_right = if order.is_ge() { right.next() } else { None };
+        let name = of_left.as_ref().map(|(name, _)| *name).or(of_right.as_ref().map(|(name, _)| *name))?;
+        Some((name, of_left.map(|(_, a)| a), of_right.map(|(_, b)| b)))
     })
 }

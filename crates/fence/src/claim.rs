@@ -142,6 +142,7 @@ impl Problem {
     }
 
     /// It may have happened.
+    #[cfg(feature = "proxy")]
     pub(crate) fn unknown(mut self) -> Self {
         self.set("applied", "unknown");
         self

@@ -4,6 +4,7 @@
 //! it.
 
 use crate::claim::{Claim, Problem, is_safe, log};
+use crate::gate::{AdmitError, Rejected};
 use crate::passage::{AnyGate, Pass, PassError, Passages, Times};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -11,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tower_layer::Layer;
@@ -40,10 +42,14 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// let fence = FenceLayer::new(FileGate::open(folder).unwrap());
 /// let app: Router = Router::new().route("/orders/{id}", put(async || "written")).layer(fence);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FenceLayer {
     passages: Passages,
+    on_rejected: OnRejected,
 }
+
+/// What is told of each rejection.
+type OnRejected = Option<Arc<dyn Fn(&Rejected) + Send + Sync>>;
 
 impl FenceLayer {
     /// A fence that this gate keeps. A newer request waits at most 30 s.
@@ -55,7 +61,15 @@ impl FenceLayer {
     pub fn draining_within(gate: impl Into<AnyGate>, drain: Duration) -> Self {
         // A handler that was dropped does nothing any more: there is nothing to lose sight of.
         let times = Times { drain, settle: Duration::ZERO };
-        Self { passages: Passages::new(gate, times) }
+        Self { passages: Passages::new(gate, times), on_rejected: None }
+    }
+
+    /// Calls this for each late request that is refused, besides the line in the log: to count it, or to report it with
+    /// `kunci_fence::report`. It mustn't wait.
+    #[must_use]
+    pub fn on_rejected(mut self, told: impl Fn(&Rejected) + Send + Sync + 'static) -> Self {
+        self.on_rejected = Some(Arc::new(told));
+        self
     }
 
     /// What is on the way, for metrics.
@@ -68,15 +82,15 @@ impl<S> Layer<S> for FenceLayer {
     type Service = Fenced<S>;
 
     fn layer(&self, inner: S) -> Fenced<S> {
-        Fenced { inner, passages: self.passages.clone() }
+        Fenced { inner, fence: self.clone() }
     }
 }
 
 /// A service behind a [`FenceLayer`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Fenced<S> {
     inner: S,
-    passages: Passages,
+    fence: FenceLayer,
 }
 
 impl<S, Q, B> Service<Request<Q>> for Fenced<S>
@@ -97,12 +111,12 @@ where
         // The clone isn't known to be ready; this one is.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
-        let passages = self.passages.clone();
+        let fence = self.fence.clone();
         Box::pin(async move {
             if is_safe(request.method()) {
                 return Ok(inner.call(request).await?.map(|inner| FencedBody::of_service(inner, None)));
             }
-            match admitted(&passages, request.headers()).await {
+            match fence.admitted(request.headers()).await {
                 Ok((claim, pass)) => {
                     request.extensions_mut().insert(claim);
                     let response = inner.call(request).await?;
@@ -114,12 +128,23 @@ where
     }
 }
 
-/// Lets a request with these headers through, or says why not.
-async fn admitted(passages: &Passages, headers: &http::HeaderMap) -> Result<(Claim, Pass), Problem> {
-    let claim = Claim::of(headers)?;
-    let entered = passages.enter(&claim.resource, claim.token).await;
-    let pass = entered.inspect_err(log).map_err(|error: PassError| Problem::from(&error))?;
-    Ok((claim, pass))
+impl FenceLayer {
+    /// Lets a request with these headers through, or says why not.
+    async fn admitted(&self, headers: &http::HeaderMap) -> Result<(Claim, Pass), Problem> {
+        let claim = Claim::of(headers)?;
+        match self.passages.enter(&claim.resource, claim.token).await {
+            Ok(pass) => Ok((claim, pass)),
+            Err(error) => {
+                log(&error);
+                if let (PassError::Gate(AdmitError::Rejected(rejected)), Some(told)) =
+                    (&error, &self.on_rejected)
+                {
+                    told(rejected);
+                }
+                Err(Problem::from(&error))
+            }
+        }
+    }
 }
 
 pin_project! {

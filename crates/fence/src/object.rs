@@ -130,7 +130,7 @@ enum Found {
 }
 
 impl FencedObject {
-    /// An object, there or not. The store has to honour conditions; see [`probe`].
+    /// An object, there or not. The store has to honour conditions; see [`probe()`].
     pub fn new(store: Arc<dyn ObjectStore>, path: Path, resource: ResourceName) -> Self {
         Self { store, path, resource }
     }

@@ -6,73 +6,26 @@
 //! newer one passes too, and land last. So a newer one waits until every older one has ended for certain, or until the
 //! time is over in which what was lost sight of could still have an effect.
 
-use crate::gate::{AdmitError, Admitted, FileGate, Gate, Rejected};
+mod any_gate;
+mod ways;
+
+pub use any_gate::AnyGate;
+
+use crate::gate::{AdmitError, Rejected};
 use kunci_types::{FencingToken, ResourceName};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use ways::{Obstacle, Ways, raise};
 
 /// When to try again while an older request is still on its way.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Where tokens are kept.
-#[derive(Debug)]
-pub enum AnyGate {
-    /// In memory: for a resource that doesn't outlive the process.
-    Memory(Gate),
-    /// On disk.
-    File(FileGate),
-}
-
-impl From<Gate> for AnyGate {
-    fn from(gate: Gate) -> Self {
-        Self::Memory(gate)
-    }
-}
-
-impl From<FileGate> for AnyGate {
-    fn from(gate: FileGate) -> Self {
-        Self::File(gate)
-    }
-}
-
-impl AnyGate {
-    async fn admit(&self, resource: &ResourceName, token: FencingToken) -> Result<Admitted, AdmitError> {
-        match self {
-            Self::Memory(gate) => gate.admit(resource, token),
-            Self::File(gate) => gate.admit(resource, token).await,
-        }
-    }
-
-    fn kept_of(&self, resource: &ResourceName) -> Option<FencingToken> {
-        match self {
-            Self::Memory(gate) => gate.kept_of(resource),
-            Self::File(gate) => gate.kept_of(resource),
-        }
-    }
-
-    /// How many resources are kept.
-    pub fn resources(&self) -> usize {
-        match self {
-            Self::Memory(gate) => gate.resources(),
-            Self::File(gate) => gate.resources(),
-        }
-    }
-
-    /// Whether newer tokens are still admitted.
-    ///
-    /// # Errors
-    /// [`AdmitError::Stopped`] after a disk that failed.
-    pub fn check(&self) -> Result<(), AdmitError> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::File(gate) => gate.check(),
-        }
-    }
-}
+/// How many wait for one resource; more are refused at once, so that one that is stuck doesn't take all room.
+const WAITING_MAX: usize = 128;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -124,84 +77,6 @@ struct Inner {
     doubtful_until: Option<Instant>,
     ways: Mutex<Ways>,
     rejected: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Ways {
-    /// Only of resources that have something on the way, lost, or waiting.
-    by_resource: HashMap<ResourceName, Way>,
-    /// What was lost, by the time at which it can't have an effect any more.
-    lost: VecDeque<(Instant, ResourceName)>,
-    on_the_way: usize,
-    waiting: usize,
-    /// While there is doubt: the resources that a token of this process has moved up.
-    moved_up: HashSet<ResourceName>,
-}
-
-/// The way to one resource.
-#[derive(Debug, Default)]
-struct Way {
-    /// How many of each token are on the way.
-    on_the_way: BTreeMap<FencingToken, usize>,
-    /// Until when those of a token that were lost may have an effect.
-    lost: BTreeMap<FencingToken, Instant>,
-    /// How many wait.
-    waiting: usize,
-    /// The largest token that waits or waited, for those on the way to see.
-    newest: watch::Sender<Option<FencingToken>>,
-    /// Changes whenever something ends.
-    ended: watch::Sender<()>,
-}
-
-/// What stands in a request's way.
-#[derive(Clone, Copy, Debug)]
-struct Obstacle {
-    older: FencingToken,
-    /// When it ends by itself; `None` when it is on the way.
-    until: Option<Instant>,
-}
-
-impl Way {
-    fn obstacle(&self, token: FencingToken) -> Option<Obstacle> {
-        let on_the_way = self.on_the_way.keys().next().filter(|older| **older < token);
-        if let Some(older) = on_the_way {
-            return Some(Obstacle { older: *older, until: None });
-        }
-        let lost = self.lost.range(..token).max_by_key(|(_, until)| **until)?;
-        Some(Obstacle { older: *lost.0, until: Some(*lost.1) })
-    }
-
-    fn is_idle(&self) -> bool {
-        self.on_the_way.is_empty() && self.lost.is_empty() && self.waiting == 0
-    }
-}
-
-impl Ways {
-    /// Forgets what can't have an effect any more.
-    fn settle(&mut self, now: Instant) {
-        while let Some((until, resource)) = self.lost.pop_front_if(|(until, _)| *until <= now) {
-            if let Some(way) = self.by_resource.get_mut(&resource) {
-                way.lost.retain(|_, of_token| *of_token > until);
-                way.ended.send_replace(());
-            }
-            self.drop_if_idle(&resource);
-        }
-    }
-
-    fn lose(&mut self, resource: &ResourceName, token: FencingToken, until: Instant) {
-        let way = self.by_resource.entry(resource.clone()).or_default();
-        let of_token = way.lost.entry(token).or_insert(until);
-        *of_token = until.max(*of_token);
-        // In order, as every one is lost for the same time; the doubtful ones come first.
-        let at = self.lost.partition_point(|(other, _)| *other <= until);
-        self.lost.insert(at, (until, resource.clone()));
-    }
-
-    fn drop_if_idle(&mut self, resource: &ResourceName) {
-        if self.by_resource.get(resource).is_some_and(Way::is_idle) {
-            self.by_resource.remove(resource);
-        }
-    }
 }
 
 impl Passages {
@@ -261,6 +136,9 @@ impl Passages {
         }
         let way = ways.by_resource.entry(resource.clone()).or_default();
         if let Some(obstacle) = way.obstacle(token) {
+            if way.waiting >= WAITING_MAX {
+                return Err(self.undrained(resource, token, obstacle, Duration::ZERO));
+            }
             way.waiting += 1;
             if way.newest.send_if_modified(|newest| raise(newest, token)) {
                 // Whoever waits under an older token is rejected now.
@@ -360,15 +238,6 @@ impl Passages {
     }
 }
 
-/// Whether `token` is larger than the newest so far, and is the newest now.
-fn raise(newest: &mut Option<FencingToken>, token: FencingToken) -> bool {
-    let is_newer = newest.is_none_or(|newest| newest < token);
-    if is_newer {
-        *newest = Some(token);
-    }
-    is_newer
-}
-
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -461,7 +330,9 @@ impl Drop for Pass {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Gate;
     use crate::gate::tests::{name, token};
+    use std::collections::HashMap;
 
     const TIMES: Times = Times { drain: Duration::from_secs(10), settle: Duration::from_secs(5) };
 
@@ -522,6 +393,26 @@ mod tests {
         assert!(matches!(passages.enter(&r, token(1)).await, Err(PassError::Gate(_))));
         stuck.settle();
         passages.enter(&r, token(2)).await.unwrap().settle();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resource_that_is_stuck_does_not_keep_everybody_waiting() {
+        let passages = passages();
+        let stuck = passages.enter(&name("r"), token(1)).await.unwrap();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..WAITING_MAX {
+            let passages = passages.clone();
+            waiting.spawn(async move { passages.enter(&name("r"), token(2)).await.unwrap().settle() });
+        }
+        while passages.waiting() < WAITING_MAX {
+            tokio::task::yield_now().await;
+        }
+        let begun = Instant::now();
+        assert!(matches!(passages.enter(&name("r"), token(2)).await, Err(PassError::Undrained { .. })));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        stuck.settle();
+        waiting.join_all().await;
+        assert_eq!((passages.on_the_way(), passages.waiting()), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

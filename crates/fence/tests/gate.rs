@@ -1,4 +1,5 @@
 //! The durable gate with real files and real processes.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use kunci_fence::gate::{AdmitError, Admitted, FileGate, OpenError};
 use kunci_types::{FencingToken, ResourceName};

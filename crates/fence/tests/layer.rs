@@ -1,4 +1,5 @@
 //! The layer inside an axum service.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use axum::Router;
 use axum::body::Body;
@@ -72,7 +73,12 @@ async fn text<B: http_body::Body<Data = bytes::Bytes, Error: std::fmt::Debug>>(
 async fn a_handler_sees_only_claims_that_were_admitted() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::default();
-    let service = store.service(FenceLayer::new(FileGate::open(folder.path()).unwrap()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = Arc::clone(&told);
+    let fence = FenceLayer::new(FileGate::open(folder.path()).unwrap());
+    let fence =
+        fence.on_rejected(move |late| telling.lock().unwrap().push((late.found.get(), late.kept.get())));
+    let service = store.service(fence);
     let status = async |request: Request<Body>| service.clone().oneshot(request).await.unwrap().status();
     let answer = service.clone().oneshot(ask("PUT", "/quick", 7)).await.unwrap();
     assert_eq!(text(answer).await, "orders/42");
@@ -87,6 +93,7 @@ async fn a_handler_sees_only_claims_that_were_admitted() {
     let read = Request::get("/quick").body(Body::empty()).unwrap();
     assert_eq!(status(read).await, StatusCode::OK);
     assert_eq!(store.written(), [7, 7]);
+    assert_eq!(*told.lock().unwrap(), [(6, 7)]);
 }
 
 #[tokio::test]

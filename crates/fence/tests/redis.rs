@@ -362,7 +362,7 @@ fn in_a_cluster_the_fence_key_is_where_its_data_is() {
         let mut writer = guarded.writer(by);
         let fence = fence_key("orders/42").unwrap();
         assert_eq!(writer.write::<String>(&fence, "orders/42", "5", &["SET", "v"]).unwrap(), "OK");
-        assert_eq!(writer.write::<i64>(&fence, "{orders/42}:n", "5", &["INCR"]).is_ok(), true);
+        assert!(writer.write::<i64>(&fence, "{orders/42}:n", "5", &["INCR"]).is_ok());
         let elsewhere = writer.write::<String>(&fence, "orders/43", "6", &["SET", "v"]).unwrap_err();
         assert_eq!(elsewhere.code(), Some("CROSSSLOT"), "{elsewhere}");
         assert_eq!(writer.kept(&fence).as_deref(), Some("5"));

@@ -15,8 +15,8 @@ use crate::storage::{Files, Storage, at_once};
 pub(crate) use durable::{make_folder, put_in_place, sync_folder};
 pub use error::FolderError;
 pub(crate) use error::doing;
-pub(crate) use identity::{Started, identity_file};
 pub use identity::{ClusterId, FOLDER_FORMAT, Identity};
+pub(crate) use identity::{Started, identity_file};
 use kunci_types::Revision;
 use lock::FolderLock;
 use std::path::{Path, PathBuf};
@@ -58,11 +58,7 @@ impl DataFolder {
     }
 
     /// As [`DataFolder::open`], on any storage.
-    pub async fn open_on(
-        storage: &Storage,
-        path: &Path,
-        expected: Expected,
-    ) -> Result<Self, FolderError> {
+    pub async fn open_on(storage: &Storage, path: &Path, expected: Expected) -> Result<Self, FolderError> {
         let files = &**storage.files();
         make_folder(files, path).await?;
         let lock = FolderLock::take(files, path)?;
@@ -126,8 +122,7 @@ impl DataFolder {
             self.check_is_new(last.map(|last| last.index), &snapshots_folder)?;
         }
         let (cluster_id, purged) = (self.identity.cluster_id, purged.map(|purged| purged.index));
-        let snapshots =
-            SnapshotStore::open_on(&self.storage, &snapshots_folder, cluster_id, purged).await?;
+        let snapshots = SnapshotStore::open_on(&self.storage, &snapshots_folder, cluster_id, purged).await?;
         Ok(Stores { log: log.with_started(started), snapshots })
     }
 

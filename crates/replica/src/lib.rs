@@ -58,6 +58,6 @@ pub use members::{Added, ChangeRefused, Removed};
 pub use raft_types::Member;
 pub use replica::Replica;
 pub use state_machine::StateMachine;
-pub use storage::Storage;
 pub use status::{MemberStatus, NodeStatus, Role};
+pub use storage::Storage;
 pub use transport::{BoxedStream, CallsFrom, Invited, PeerDoor, PeerSecurity, PeerTls, TlsError};

@@ -263,7 +263,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         // The library refuses one beyond the last entry, which an installed snapshot can bring, and one that
         // goes back. Both are not worth ending the process for.
         let ends = log.ends();
-        let Some(committed) = committed.filter(|_| committed <= ends.last && committed > ends.committed) else {
+        let Some(committed) = committed.filter(|_| committed <= ends.last && committed > ends.committed)
+        else {
             return Ok(());
         };
         log.commit(committed).map_err(context("note the committed index in the log"))?;

@@ -118,9 +118,11 @@ impl Replica {
             Ok(Ok(_)) => {
                 let now = self.seat.term.now().ok_or(Refusal::NoLeader)?;
                 #[cfg(kunci_plants)]
-                if let Some(Some(other)) = self.seat.machine.view(|state| {
-                    crate::planted::with(|planted| planted.looks_at(&state.table))
-                }) {
+                if let Some(Some(other)) = self
+                    .seat
+                    .machine
+                    .view(|state| crate::planted::with(|planted| planted.looks_at(&state.table)))
+                {
                     return Ok(self.seat.machine.answered(|_| view(&other.seen_at(now))));
                 }
                 Ok(self.seat.machine.answered(|table| view(&table.seen_at(now))))

@@ -174,6 +174,34 @@ async fn a_flipped_bit_in_a_last_record_of_any_kind_refuses_to_open() {
     }
 }
 
+/// C103: only the end of a log can be unfinished. The last file is cut at each byte, too: it keeps what is whole.
+#[tokio::test]
+async fn a_log_cut_at_any_byte_of_any_file_keeps_all_whole_records_or_refuses_to_open() {
+    let folder = tempfile::tempdir().unwrap();
+    write_every_kind_of_record(folder.path()).await;
+    let files = log_files(folder.path());
+    for (number, file) in files.iter().enumerate() {
+        let content = fs::read(file).unwrap();
+        let (mut opened, mut last_records) = (0, None);
+        for cut in 0..content.len() {
+            let copy = copy_of(folder.path());
+            fs::write(copy.path().join(file.file_name().unwrap()), &content[..cut]).unwrap();
+            if number + 1 < files.len() {
+                assert!(
+                    matches!(refusal(copy.path()), FolderError::LogDamaged { .. }),
+                    "file {number}, byte {cut}"
+                );
+                continue;
+            }
+            let (mut log, _) = LogStore::open(copy.path(), &small_files()).unwrap();
+            let records = (log.vote().unwrap(), log.purged().unwrap(), texts(&mut log).await);
+            opened += usize::from(last_records.as_ref() != Some(&records));
+            last_records = Some(records);
+        }
+        assert!(number + 1 < files.len() || opened > 2, "each whole record more shows");
+    }
+}
+
 #[tokio::test]
 async fn a_missing_file_in_the_middle_of_the_log_refuses_to_open() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,6 @@
 //! others never took.
 
 #![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
-
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod cluster_support;

@@ -1,7 +1,6 @@
 //! One replica with real files: what it acknowledges it keeps, and who waits is answered.
 
 #![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
-
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod log_store_support;

@@ -8,10 +8,10 @@ mod cluster_words;
 mod log_store_support;
 mod replica_support;
 
-use kunci_replica::{Member, Replica, ReplicaConfig, StateMachine};
 use kunci_replica::data_folder::{ClusterId, DataFolder, Expected, FolderError, Stores};
 use kunci_replica::log_store::LogStore;
 use kunci_replica::raft_types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use kunci_replica::{Member, Replica, ReplicaConfig, StateMachine};
 use kunci_sim::disk::{Disk, Loss, Part};
 use kunci_sim::randomness::Seeded;
 use log_store_support::{append, entry, log_files, membership, small_files, text_of, texts, vote};
@@ -54,9 +54,7 @@ struct OnSimulatedDisk {
 }
 
 impl StoreBuilder<TypeConfig, LogStore, StateMachine, (Disk, DataFolder)> for OnSimulatedDisk {
-    async fn build(
-        &self,
-    ) -> Result<((Disk, DataFolder), LogStore, StateMachine), StorageError<TypeConfig>> {
+    async fn build(&self) -> Result<((Disk, DataFolder), LogStore, StateMachine), StorageError<TypeConfig>> {
         let number = self.built.fetch_add(1, Ordering::Relaxed);
         let disk = Disk::new(Seeded::new(number));
         // Two stores are told apart by their folders.
@@ -145,7 +143,11 @@ impl Known {
     async fn check(&mut self, stores: &mut Stores, seed: u64) {
         let log = &mut stores.log;
         let found = log.vote().unwrap().map_or(0, |vote| vote.leader_id.term);
-        assert!(found == self.vote || found == self.vote + 1, "seed {seed}: vote {found}, expected {}", self.vote);
+        assert!(
+            found == self.vote || found == self.vote + 1,
+            "seed {seed}: vote {found}, expected {}",
+            self.vote
+        );
         self.vote = found;
         let snapshot = stores.snapshots.newest().and_then(|newest| newest.meta().last_log_id);
         assert!(snapshot.map_or(0, |last| last.index) >= self.snapshot, "seed {seed}: a snapshot is gone");
@@ -174,7 +176,8 @@ async fn what_was_acknowledged_outlives_any_crash_and_no_crash_is_taken_for_dama
         let mut known = Known::default();
         for life in 0..6 {
             let opened = open(&disk).await;
-            let (data, mut stores) = opened.unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}"));
+            let (data, mut stores) =
+                opened.unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}"));
             known.check(&mut stores, seed).await;
             let lives_for = Duration::from_millis(random.below(60));
             let lived = async { while known.step(&mut stores, &mut random).await.is_some() {} };
@@ -236,7 +239,8 @@ async fn after_a_failed_sync_or_write_the_log_takes_nothing_more() {
 
 /// The node that lives on the disk, or a new one.
 async fn replica(disk: &Disk) -> Replica {
-    let config = ReplicaConfig { snapshot_every_bytes: 4 << 10, ..ReplicaConfig::new(DATA, Member::default()) };
+    let config =
+        ReplicaConfig { snapshot_every_bytes: 4 << 10, ..ReplicaConfig::new(DATA, Member::default()) };
     let (storage, (door, _)) = (disk.storage(), replica_support::door().await);
     let replica = if Replica::has_identity_on(&storage, Path::new(DATA)) {
         Replica::open_on(storage, config, door).await.unwrap()

@@ -13,6 +13,7 @@ mod path;
 mod replay;
 mod state;
 mod stream;
+mod trouble;
 
 pub use ends::{Door, Plug};
 pub use path::Quality;

@@ -11,6 +11,7 @@ mod deny;
 mod docs;
 mod examples;
 mod fuzz;
+mod growth;
 mod layers;
 mod links;
 mod repo;
@@ -97,6 +98,10 @@ enum Task {
         #[arg(long, value_name = "TARGET", value_parser = zombie::TARGETS)]
         only: Option<String>,
     },
+    /// Count what each command costs on a table of 1,000 resources and on one of 1,000,000; more than twice fails.
+    ///
+    /// Instructions are counted under valgrind, so a busy machine changes nothing. Takes about two minutes.
+    Growth,
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
     /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
@@ -133,6 +138,7 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Soak { hours } => sim::run(&repo, &["--hours".to_owned(), hours.to_string()]),
         Task::Zombie { without_fence: false, only } => zombie::run(&repo, only.as_deref()),
         Task::Zombie { without_fence: true, only } => zombie::run_without_fence(&repo, only.as_deref()),
+        Task::Growth => Step::Growth.run(&repo),
         Task::Examples => Step::Examples.run(&repo),
         Task::Deny => Step::Deny.run(&repo),
     }

@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, fuzz, layers, run, test, tidy, zombie};
+use crate::{deny, docs, examples, fuzz, growth, layers, run, test, tidy, zombie};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,14 @@ pub(crate) enum Step {
     Test,
     Zombie,
     Fuzz,
+    Growth,
     Examples,
     Deny,
 }
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 10] = [
+    pub(crate) const ALL: [Step; 11] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
@@ -33,6 +34,7 @@ impl Step {
         Step::Test,
         Step::Zombie,
         Step::Fuzz,
+        Step::Growth,
         Step::Examples,
         Step::Deny,
     ];
@@ -48,6 +50,7 @@ impl Step {
             Step::Test => "cargo xtask test",
             Step::Zombie => "cargo xtask zombie",
             Step::Fuzz => "cargo xtask fuzz",
+            Step::Growth => "cargo xtask growth",
             Step::Examples => "cargo xtask examples",
             Step::Deny => "cargo xtask deny",
         }
@@ -68,6 +71,7 @@ impl Step {
             Step::Test => test::run(repo, &[]),
             Step::Zombie => zombie::check(repo),
             Step::Fuzz => fuzz::run(repo, None),
+            Step::Growth => growth::run(repo),
             Step::Examples => examples::run(repo),
             Step::Deny => deny::run(repo),
         }

@@ -121,6 +121,23 @@ fn an_older_write_whose_client_does_not_read_has_ended_when_the_upstream_is_thro
     assert!(rest(&mut older).len() < 8 << 20, "it was cut off");
 }
 
+/// Clients that send and go away would otherwise fill the upstream without end.
+#[test]
+fn the_upstream_has_no_more_requests_than_the_limit_says() {
+    let (_folder, upstream, proxy) = start("[limits]\nrequests_max = 3\n");
+    for number in 0..3 {
+        let mut gone = connect(proxy.address());
+        let text = text("PUT", &format!("/slow/1500/{number}"), &format!("r/{number}"), 1, "body");
+        gone.write_all(text.as_bytes()).unwrap();
+        upstream.wait_came(&format!("/slow/1500/{number}"));
+    }
+    let refused = put(proxy.address(), "/x", "q", 1);
+    assert_eq!(refused.refusal(), (503, "overloaded".to_owned()));
+    std::thread::sleep(Duration::from_millis(2_000));
+    assert_eq!(put(proxy.address(), "/x", "q", 2).status, 200, "the refused one isn't waited for");
+    assert_eq!(upstream.written().len(), 4);
+}
+
 /// Many holders one after the other, each with writes that are slow: they land in the order of their tokens.
 #[test]
 fn under_load_the_tokens_that_land_never_sink() {

@@ -233,6 +233,10 @@ fn rejections_are_reported_to_kunci() {
 /// A thousand at once, each for a resource of its own, over as many connections.
 #[test]
 fn a_thousand_resources_are_written_at_the_same_time() {
+    // Two thousand sockets are in this process.
+    let mut files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    files.current = files.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, files).unwrap();
     let (_folder, upstream, proxy) = start("");
     let to = proxy.address();
     let one = |number: u64| put(to, "/slow/100", &format!("r/{number}"), number + 1).status;

@@ -89,6 +89,14 @@ fn an_answer_before_the_end_of_the_body_reaches_the_client() {
 }
 
 #[test]
+fn the_answer_to_a_head_request_says_how_long_a_get_would_be() {
+    let (_folder, _upstream, proxy) = start();
+    let answer = raw(proxy.address(), "HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    assert!(answer.status == 200 && answer.head.contains("content-length: 4"), "{answer:?}");
+    assert_eq!(answer.body, "");
+}
+
+#[test]
 fn a_client_that_sends_no_whole_head_is_cut_off() {
     let (_folder, upstream, proxy) = start();
     for text in ["", "PUT /x HT", "PUT /x HTTP/1.1\r\nHost: h\r\n"] {

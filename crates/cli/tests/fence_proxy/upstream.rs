@@ -109,7 +109,9 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Answer {
             *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
             return Ok(response);
         }
-        _ if parts.method == Method::GET => return Ok(Response::new(full("read".to_owned()))),
+        _ if [Method::GET, Method::HEAD].contains(&parts.method) => {
+            return Ok(Response::new(full("read".to_owned())));
+        }
         _ => {}
     }
     // A body that ends before its end is no write.

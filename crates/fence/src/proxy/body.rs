@@ -58,17 +58,17 @@ mod tests {
 
     /// Behind a chunked body's last piece comes its end mark: half an order must not look like an order.
     #[tokio::test]
-    async fn a_body_that_was_given_up_is_broken_and_one_that_was_finished_is_whole() {
-        for is_finished in [true, false] {
+    async fn only_a_body_that_was_finished_is_whole() {
+        let ends: [(fn(Pieces), bool); 3] =
+            [(Pieces::finish, true), (drop, false), (|pieces| pieces.cut("the client has gone"), false)];
+        for (end, is_whole) in ends {
             let (mut pieces, body) = Pieces::new();
             let sending = async {
                 assert!(pieces.send(Frame::data(Bytes::from_static(b"half"))).await);
-                if is_finished {
-                    pieces.finish();
-                }
+                end(pieces);
             };
             let (received, ()) = tokio::join!(body.collect(), sending);
-            assert_eq!(received.is_ok(), is_finished);
+            assert_eq!(received.is_ok(), is_whole);
         }
     }
 }

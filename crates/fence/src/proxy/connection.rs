@@ -23,6 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,6 +38,8 @@ pub(super) struct Front {
     pub(super) traffic: Traffic,
     pub(super) reporter: Option<Reporter>,
     pub(super) upstream: Upstream,
+    /// How many more the upstream may have.
+    pub(super) room: Arc<Semaphore>,
     /// Requests that the upstream has; they outlive the connections that they came by.
     pub(super) exchanges: TaskTracker,
 }
@@ -49,7 +52,8 @@ impl Front {
         reporter: Option<Reporter>,
     ) -> Self {
         let upstream = exchange::upstream(settings.times.connect);
-        Self { settings, passages, traffic, reporter, upstream, exchanges: TaskTracker::new() }
+        let room = Arc::new(Semaphore::new(settings.limits.requests_max));
+        Self { settings, passages, traffic, reporter, upstream, room, exchanges: TaskTracker::new() }
     }
 }
 
@@ -99,16 +103,33 @@ pub(super) async fn serve(
 async fn answer(request: Request<Incoming>, peer: SocketAddr, front: &Arc<Front>) -> Response<OutBody> {
     match decide(&request, front).await {
         Ok(pass) => {
+            let Ok(room) = Arc::clone(&front.room).try_acquire_owned() else {
+                // Nothing was sent.
+                pass.into_iter().for_each(Pass::settle);
+                front.traffic.count(Outcome::Refused);
+                return refusal(&too_many(front));
+            };
             front.traffic.count(if pass.is_some() { Outcome::Fenced } else { Outcome::Open });
             let (parts, body) = request.into_parts();
             let head = head::to_upstream(parts, peer, &front.settings.upstream, pass.as_ref());
-            exchange::run(front, head, body, pass).await
+            exchange::run(front, head, body, pass, room).await
         }
         Err((outcome, problem)) => {
             front.traffic.count(outcome);
-            problem.response().map(|body| body.map_err(|never| match never {}).boxed_unsync())
+            refusal(&problem)
         }
     }
+}
+
+pub(super) fn refusal(problem: &Problem) -> Response<OutBody> {
+    problem.response().map(|body| body.map_err(|never| match never {}).boxed_unsync())
+}
+
+fn too_many(front: &Front) -> Problem {
+    let max = front.settings.limits.requests_max;
+    let detail = format!("the service has {max} requests already, which is limits.requests_max");
+    let title = "the service has too many requests";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", title, detail).retry_after(1_000)
 }
 
 /// Whether a request may go on, and with which pass.

@@ -8,7 +8,7 @@
 //! what the upstream still does, so its pass is dropped without being settled.
 
 use super::body::{Cut, Pieces};
-use super::connection::{Front, too_large};
+use super::connection::{Front, refusal, too_large};
 use super::head;
 use super::settings::Times;
 use super::traffic::Outcome;
@@ -27,7 +27,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How long the next piece of a body may take once a newer request waits for this one to end.
@@ -64,6 +64,7 @@ pub(super) async fn run(
     head: Parts,
     body: Incoming,
     pass: Option<Pass>,
+    room: OwnedSemaphorePermit,
 ) -> Response<OutBody> {
     let (answer, answered) = oneshot::channel();
     let (uploaded, is_uploaded) = oneshot::channel();
@@ -96,6 +97,7 @@ pub(super) async fn run(
     };
     let request = Request::from_parts(head, body);
     front.exchanges.spawn(async move {
+        let _room = room;
         let uploading = async move {
             let result = match upload {
                 Some(upload) => upload.await,
@@ -114,10 +116,6 @@ pub(super) async fn run(
         let detail = "the request's task ended without an answer";
         refusal(&broken(StatusCode::BAD_GATEWAY, "upstream_failed", "no answer", detail))
     })
-}
-
-fn refusal(problem: &Problem) -> Response<OutBody> {
-    problem.response().map(|body| body.map_err(|never| match never {}).boxed_unsync())
 }
 
 /// A refusal of something that may have happened.
@@ -281,13 +279,16 @@ impl Exchange {
                         Err(self.fault(UPGRADED.0, UPGRADED.1))
                     }
                     Ok(response) => Ok(response),
-                    Err(error) => Err(self.unanswered(&error)),
+                    Err(error) => Err(match self.uploaded.try_recv() {
+                        // It broke since we have broken its body off.
+                        Ok(Err(fault)) if !self.is_uploaded => self.not_uploaded(fault),
+                        _ => self.unanswered(&error),
+                    }),
                 }),
                 uploaded = &mut self.uploaded, if !self.is_uploaded => {
                     self.is_uploaded = true;
                     if let Ok(Err(fault)) = uploaded {
-                        self.front.traffic.count(Outcome::Broken);
-                        return Some(Err(fault.problem(self.front.settings.limits.body_bytes_max)));
+                        return Some(Err(self.not_uploaded(fault)));
                     }
                     deadline = Some(Instant::now() + within);
                 }
@@ -297,6 +298,11 @@ impl Exchange {
                 () = self.answer.gone(), if self.pass.is_none() => return None,
             }
         }
+    }
+
+    fn not_uploaded(&self, fault: UploadFault) -> Problem {
+        self.front.traffic.count(Outcome::Broken);
+        fault.problem(self.front.settings.limits.body_bytes_max)
     }
 
     fn fault(&self, code: &'static str, detail: &str) -> Problem {

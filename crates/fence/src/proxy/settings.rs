@@ -74,6 +74,8 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) connections_max: usize,
+    /// That the upstream has at a time; their clients may have gone.
+    pub(super) requests_max: usize,
     pub(super) head_bytes_max: usize,
     pub(super) headers_max: usize,
     pub(super) body_bytes_max: u64,
@@ -131,6 +133,7 @@ struct FileRule {
 #[serde(deny_unknown_fields, default)]
 struct FileLimits {
     connections_max: u64,
+    requests_max: u64,
     head_bytes_max: u64,
     headers_max: u64,
     body_bytes_max: u64,
@@ -141,6 +144,7 @@ impl Default for FileLimits {
     fn default() -> Self {
         Self {
             connections_max: 1_024,
+            requests_max: 2_048,
             head_bytes_max: 64 << 10,
             headers_max: 100,
             body_bytes_max: 1 << 30,
@@ -250,6 +254,7 @@ impl FileLimits {
         };
         Ok(Limits {
             connections_max: size("connections_max", self.connections_max, 1..=100_000)?,
+            requests_max: size("requests_max", self.requests_max, 1..=100_000)?,
             head_bytes_max: size("head_bytes_max", self.head_bytes_max, 8 << 10..=1 << 20)?,
             headers_max: size("headers_max", self.headers_max, 10..=1_000)?,
             body_bytes_max: within("limits.body_bytes_max", self.body_bytes_max, 0..=1 << 50)?,
@@ -298,7 +303,7 @@ mod tests {
         let all = read(
             "admin = '127.0.0.1:0'\ngate_floor = 9\nreport_to = ['http://127.0.0.1:7400']\nlog_format = 'json'\n\
              [[rule]]\npath = '/a/{b}'\nmethods = ['PUT']\naction = 'fence'\nresource = 'a/{b}'\n\
-             [limits]\nconnections_max = 7\nhead_bytes_max = 9000\nheaders_max = 20\nbody_bytes_max = 1\nresources_max = 3\n\
+             [limits]\nconnections_max = 7\nrequests_max = 8\nhead_bytes_max = 9000\nheaders_max = 20\nbody_bytes_max = 1\nresources_max = 3\n\
              [times]\nhead_ms_max = 100\nconnect_ms_max = 10\nanswer_ms_max = 11\nstall_ms_max = 12\ndrain_ms_max = 13\n\
              settle_ms = 14\nstop_ms_max = 15\n",
         )

@@ -36,10 +36,15 @@ fn who_may_admit_may_do_nothing_else() {
     let mut owner = database.session();
     owner.run(
         "CREATE ROLE admitter LOGIN; CREATE TABLE t (id int); GRANT INSERT ON t TO admitter;
-        SELECT kunci.protect('t', 'r'); GRANT USAGE ON SCHEMA kunci TO admitter;
-        GRANT EXECUTE ON FUNCTION kunci.admit(text, bigint) TO admitter",
+        SELECT kunci.protect('t', 'r'); GRANT USAGE ON SCHEMA kunci TO admitter",
     );
     let mut writer = database.session_with("admitter", "");
+    assert_eq!(
+        writer.refused("SELECT kunci.admit('r', 5)").code,
+        "42501",
+        "to see the schema isn't to use it"
+    );
+    owner.run("GRANT EXECUTE ON FUNCTION kunci.admit(text, bigint) TO admitter");
 
     writer.run("BEGIN; SELECT kunci.admit('r', 5); INSERT INTO t VALUES (1); COMMIT");
 

@@ -13,11 +13,13 @@ pub(crate) async fn sync_folder(files: &dyn Files, folder: &Path) -> Result<(), 
 
 /// Makes `folder` and everything above it that is missing, durably.
 pub(crate) async fn make_folder(files: &dyn Files, folder: &Path) -> Result<(), FolderError> {
-    let missing = folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !files.is_folder(folder));
+    let missing =
+        folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !files.is_folder(folder));
     let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     for folder in missing.iter().rev() {
         files.make_folder(folder).map_err(doing("make folder", folder))?;
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         sync_folder(files, parent).await?;
     }
     Ok(())
@@ -33,7 +35,11 @@ pub(crate) async fn replace_file(files: &dyn Files, path: &Path, content: &[u8])
 }
 
 /// Gives a synced temporary file its name, durably.
-pub(crate) async fn put_in_place(files: &dyn Files, temporary: &Path, path: &Path) -> Result<(), FolderError> {
+pub(crate) async fn put_in_place(
+    files: &dyn Files,
+    temporary: &Path,
+    path: &Path,
+) -> Result<(), FolderError> {
     files.rename(temporary, path).map_err(doing("rename file into place as", path))?;
     sync_folder(files, path.parent().unwrap_or(Path::new("."))).await
 }

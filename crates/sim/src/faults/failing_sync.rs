@@ -27,7 +27,8 @@ pub(super) async fn fail(world: World, mut random: Seeded) -> bool {
     let has_failed = after > before;
     if has_failed {
         sleep(STOPS_WITHIN).await;
-        let lives_on = world.with_machine(&grip.name, |machine| machine.life.is_some() && machine.lives == life);
+        let lives_on =
+            world.with_machine(&grip.name, |machine| machine.life.is_some() && machine.lives == life);
         if lives_on == Some(true) {
             world.broken("stops_at_a_failed_sync", || {
                 format!("{} goes on {STOPS_WITHIN:?} after a sync failed", grip.name)

@@ -28,7 +28,8 @@ pub(super) async fn fill(world: World, mut random: Seeded) -> bool {
     let Some((after, _)) = set(None) else { return false };
     if after > before {
         sleep(STOPS_WITHIN).await;
-        let lives_on = world.with_machine(&grip.name, |machine| machine.life.is_some() && machine.lives == life);
+        let lives_on =
+            world.with_machine(&grip.name, |machine| machine.life.is_some() && machine.lives == life);
         // A snapshot that found no room is tried again later; that alone stops nobody.
         if lives_on == Some(true) {
             world.trace().tell(&grip.name, || "goes on after a write without room".to_owned());

@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::signals::Signals;
 use clap::Args;
 use kunci_fence::proxy::{Ended, LogFormat, Proxy, Settings, StartError};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,7 @@ pub(crate) struct ProxyArgs {
 pub(crate) fn run(args: &ProxyArgs, output: &Output) -> Result<Exit, Failure> {
     let settings = Settings::read(&args.config).map_err(|error| Failure::usage(error.to_string()))?;
     begin_log(settings.log_format());
+    allow_more_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -83,6 +85,14 @@ fn not_started(error: &StartError) -> Failure {
         StartError::Report(_) => Failure::usage(error.to_string()),
         _ => Failure::new(Exit::Refused, error.to_string()),
     }
+}
+
+/// Each request takes two sockets, and the usual 1,024 files are few for that. Nothing is lost where more isn't allowed: then
+/// connections wait.
+fn allow_more_files() {
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    let _ = setrlimit(Resource::Nofile, files);
 }
 
 /// From now on events are written to standard error.

@@ -43,7 +43,7 @@ enum RedisVerb {
 /// Which Redis, and in which form it is shown.
 #[derive(Debug, Args)]
 struct At {
-    /// The server, or any node of a cluster: redis://[user[:password]@]host[:port], or unix:///path.
+    /// The server, or any node of a cluster: redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT, or unix:///PATH.
     #[arg(
         long = "redis",
         env = "REDIS_URL",

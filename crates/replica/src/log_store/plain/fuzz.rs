@@ -3,7 +3,7 @@
 //! Owns: that no byte makes the look at a log or its replay panic, and that a cut is made once. Never: ships; it is built
 //! with `--cfg fuzzing` only.
 
-use super::super::codec::{PAYLOAD_HEADER_BYTES, ENTRY_PREFIX_BYTES};
+use super::super::codec::{ENTRY_PREFIX_BYTES, PAYLOAD_HEADER_BYTES};
 use super::super::scan::{End, look_at};
 use super::State;
 

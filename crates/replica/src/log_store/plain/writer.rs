@@ -34,7 +34,11 @@ struct Writer {
 
 /// Starts the writer of the log in `folder`, which writes to `file`. It ends with the sender, or with its first
 /// failure.
-pub(super) fn start(disk: Arc<dyn Files>, folder: PathBuf, file: Arc<dyn OpenFile>) -> UnboundedSender<Order> {
+pub(super) fn start(
+    disk: Arc<dyn Files>,
+    folder: PathBuf,
+    file: Arc<dyn OpenFile>,
+) -> UnboundedSender<Order> {
     let (sender, orders) = unbounded_channel();
     let mut writer = Writer { disk, folder, files: VecDeque::from([file]), orders };
     kunci_process::spawn(async move {

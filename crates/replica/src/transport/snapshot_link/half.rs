@@ -8,11 +8,11 @@ use crate::disk::RESERVE_BYTES;
 use crate::snapshot_store::{SnapshotFile, SnapshotReceiver, SnapshotStore};
 use crate::storage::{Files, work};
 use bytes::Bytes;
+use kunci_process::sleep;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, watch};
-use kunci_process::sleep;
 
 /// The place of the snapshot that is coming in. A clone is another handle to the same.
 #[derive(Clone)]

@@ -12,6 +12,7 @@ use super::{ANSWER, Answer, BYTES_MAX, OFFER, Offer, PIECE_WITHIN, WORKING_EVERY
 use crate::raft_types::{Snapshot, TypeConfig};
 use crate::snapshot_store::SnapshotFile;
 use crate::storage::work;
+use kunci_process::{sleep, timeout};
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::SnapshotResponse;
 use std::io;
@@ -19,7 +20,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use kunci_process::{sleep, timeout};
 
 /// How long the sender may take to close the connection once it has the last answer.
 const LAST_ANSWER_ARRIVES_WITHIN: Duration = Duration::from_secs(1);

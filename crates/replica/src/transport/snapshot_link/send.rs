@@ -11,10 +11,10 @@ use super::{ANSWER, Answer, OFFER, Offer, PIECE_BYTES, SILENT_MAX, WINDOW_BYTES,
 use crate::raft_types::{Snapshot, TypeConfig, Vote};
 use crate::snapshot_store::SnapshotFile;
 use crate::storage::work;
+use kunci_process::timeout;
 use openraft::raft::SnapshotResponse;
 use std::io;
 use std::pin::pin;
-use kunci_process::timeout;
 
 type Response = SnapshotResponse<TypeConfig>;
 
