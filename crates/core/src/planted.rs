@@ -46,7 +46,9 @@ impl LockTable {
 
     fn forget(&mut self, request: &RequestKey) {
         let forgotten = self.state.requests.remove_cow(request);
-        if let Some(RequestState::Ended { token, lease_id, .. }) = forgotten.map(|record| record.state.clone()) {
+        if let Some(RequestState::Ended { token, lease_id, .. }) =
+            forgotten.map(|record| record.state.clone())
+        {
             self.index.by_lease_id.remove(&lease_id);
             self.index.by_token.remove(&token);
         }

@@ -2,7 +2,15 @@
 //!
 //! The log on it is not the product's (its library brings its own files and thread), so the two are compared first.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't set up its files should fail on the spot")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't set up its files should fail on the spot"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test is no process of the world: it has the runtime's clock"
+)]
 
 mod cluster_words;
 mod log_store_support;

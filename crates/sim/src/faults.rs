@@ -40,12 +40,24 @@ pub struct Kind {
 /// Every kind.
 pub const ALL: &[Kind] = &[
     Kind { name: "kill", weight: 4, strike: |world, random| Box::pin(death::kill(world, random)) },
-    Kind { name: "power_loss", weight: 4, strike: |world, random| Box::pin(death::power_loss(world, random)) },
+    Kind {
+        name: "power_loss",
+        weight: 4,
+        strike: |world, random| Box::pin(death::power_loss(world, random)),
+    },
     Kind { name: "stop", weight: 2, strike: |world, random| Box::pin(death::stop(world, random)) },
     Kind { name: "all_die", weight: 1, strike: |world, random| Box::pin(death::all_die(world, random)) },
-    Kind { name: "leader_dies", weight: 2, strike: |world, random| Box::pin(death::leader_dies(world, random)) },
+    Kind {
+        name: "leader_dies",
+        weight: 2,
+        strike: |world, random| Box::pin(death::leader_dies(world, random)),
+    },
     Kind { name: "pause", weight: 4, strike: |world, random| Box::pin(stand_still::pause(world, random)) },
-    Kind { name: "suspend", weight: 2, strike: |world, random| Box::pin(stand_still::suspend(world, random)) },
+    Kind {
+        name: "suspend",
+        weight: 2,
+        strike: |world, random| Box::pin(stand_still::suspend(world, random)),
+    },
     Kind { name: "isolation", weight: 3, strike: |world, random| Box::pin(cuts::isolation(world, random)) },
     Kind { name: "one_way_cut", weight: 3, strike: |world, random| Box::pin(cuts::one_way(world, random)) },
     Kind { name: "pair_cut", weight: 2, strike: |world, random| Box::pin(cuts::pair(world, random)) },
@@ -53,20 +65,48 @@ pub const ALL: &[Kind] = &[
     Kind { name: "lossy_way", weight: 2, strike: |world, random| Box::pin(ways::lossy(world, random)) },
     Kind { name: "slow_way", weight: 2, strike: |world, random| Box::pin(ways::slow(world, random)) },
     Kind { name: "reset", weight: 4, strike: |world, random| Box::pin(connections::reset(world, random)) },
-    Kind { name: "late_messages", weight: 4, strike: |world, random| Box::pin(connections::late(world, random)) },
+    Kind {
+        name: "late_messages",
+        weight: 4,
+        strike: |world, random| Box::pin(connections::late(world, random)),
+    },
     Kind { name: "duplicate", weight: 4, strike: |world, random| Box::pin(replay::duplicate(world, random)) },
     Kind { name: "drift", weight: 2, strike: |world, random| Box::pin(clocks::drift(world, random)) },
     Kind { name: "wall_step", weight: 2, strike: |world, random| Box::pin(clocks::wall_step(world, random)) },
-    Kind { name: "transfer", weight: 3, strike: |world, random| Box::pin(membership::transfer(world, random)) },
-    Kind { name: "grow_and_shrink", weight: 2, strike: |world, random| Box::pin(membership::grow_and_shrink(world, random)) },
-    Kind { name: "wipe_and_replace", weight: 2, strike: |world, random| Box::pin(membership::wipe_and_replace(world, random)) },
+    Kind {
+        name: "transfer",
+        weight: 3,
+        strike: |world, random| Box::pin(membership::transfer(world, random)),
+    },
+    Kind {
+        name: "grow_and_shrink",
+        weight: 2,
+        strike: |world, random| Box::pin(membership::grow_and_shrink(world, random)),
+    },
+    Kind {
+        name: "wipe_and_replace",
+        weight: 2,
+        strike: |world, random| Box::pin(membership::wipe_and_replace(world, random)),
+    },
     Kind { name: "snapshot", weight: 3, strike: |world, random| Box::pin(snapshots::make(world, random)) },
     Kind { name: "slow_sync", weight: 2, strike: |world, random| Box::pin(slow_sync::slow(world, random)) },
-    Kind { name: "hanging_sync", weight: 2, strike: |world, random| Box::pin(slow_sync::hang(world, random)) },
-    Kind { name: "failing_sync", weight: 2, strike: |world, random| Box::pin(failing_sync::fail(world, random)) },
+    Kind {
+        name: "hanging_sync",
+        weight: 2,
+        strike: |world, random| Box::pin(slow_sync::hang(world, random)),
+    },
+    Kind {
+        name: "failing_sync",
+        weight: 2,
+        strike: |world, random| Box::pin(failing_sync::fail(world, random)),
+    },
     Kind { name: "full_disk", weight: 2, strike: |world, random| Box::pin(full_disk::fill(world, random)) },
     Kind { name: "torn_write", weight: 3, strike: |world, random| Box::pin(torn_write::tear(world, random)) },
-    Kind { name: "flipped_bit", weight: 1, strike: |world, random| Box::pin(flipped_bit::flip(world, random)) },
+    Kind {
+        name: "flipped_bit",
+        weight: 1,
+        strike: |world, random| Box::pin(flipped_bit::flip(world, random)),
+    },
 ];
 
 /// Lets faults strike for as long as the plan says, and waits until all have undone themselves.

@@ -7,6 +7,7 @@
 //! What nodes show while they run (`s1_one_state`, `s1_one_history`, `l4_serves`, `l4_heals`, `node_lives`) is looked at
 //! in `world/observe.rs` and `world/lives.rs`; that damage is found, in `faults/flipped_bit.rs`.
 
+mod asked_once;
 pub(crate) mod beliefs;
 mod committed;
 mod every_answer;

@@ -24,7 +24,8 @@ pub(crate) fn into(trace: &Trace, lines: Lines) -> Option<DefaultGuard> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if crate::clock::is_simulated() {
-                let who = Process::current().map_or_else(|| "world".to_owned(), |process| process.name().to_owned());
+                let who = Process::current()
+                    .map_or_else(|| "world".to_owned(), |process| process.name().to_owned());
                 PANICS.with_borrow_mut(|panics| panics.push(format!("{who}: {panic}")));
             } else {
                 before(panic);

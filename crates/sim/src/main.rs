@@ -68,7 +68,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if !runtime::IS_REPRODUCIBLE {
-        eprintln!("warning: built without --cfg tokio_unstable, a seed isn't the same world each time: use cargo xtask sim");
+        eprintln!(
+            "warning: built without --cfg tokio_unstable, a seed isn't the same world each time: use cargo xtask sim"
+        );
     }
     let is_well = match &cli {
         Cli { seed: Some(seed), trace, .. } => one(*seed, *trace),

@@ -91,7 +91,15 @@ impl StopSignals for Signals {
 impl Machine {
     /// A machine that is off.
     pub fn new(name: &str, disk: Disk) -> Self {
-        Self { name: name.to_owned(), disk, rate_ppm: 0, lives: 0, life: None, is_gripped: false, is_excused: false }
+        Self {
+            name: name.to_owned(),
+            disk,
+            rate_ppm: 0,
+            lives: 0,
+            life: None,
+            is_gripped: false,
+            is_excused: false,
+        }
     }
 
     /// Starts a process of the node. `entered` is called with its replica, `ended` at its end, both in its name.

@@ -7,7 +7,6 @@
 //! what it drew first for as long as its thread lives, so a seed has to run on a thread of its own.
 
 use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
 
 /// A generator whose whole sequence follows from its seed: SplitMix64.
 #[derive(Clone, Copy, Debug)]
@@ -97,15 +96,14 @@ fn fill(bytes: &mut [u8]) -> bool {
 /// # Errors
 /// When it panicked: what it said.
 pub fn on_seeded_thread<R: Send>(seed: u64, work: impl FnOnce() -> R + Send) -> Result<R, String> {
-    let done = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(format!("seed {seed}")).spawn_scoped(scope, || {
             follow(seed);
             crate::clock::begin();
             work()
         });
         thread.map_err(|error| format!("start a thread: {error}"))?.join().map_err(|panic| words(&*panic))
-    });
-    done
+    })
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
@@ -113,19 +111,11 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
 }
 
-/// What the crate `getrandom` finds in the process is kept for all threads, so nothing may look for it on two at once
-/// before the first has it.
-static FOUND: Mutex<bool> = Mutex::new(false);
-
 /// Checks that the system's source was replaced.
 ///
 /// # Errors
 /// When a world's randomness wouldn't follow its seed.
 pub fn check() -> Result<(), String> {
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if *found {
-        return Ok(());
-    }
     let draw = || {
         let mut bits = [0; 8];
         getrandom::fill(&mut bits).map(|()| bits).map_err(|error| error.to_string())
@@ -136,7 +126,6 @@ pub fn check() -> Result<(), String> {
             "the system's random source wasn't replaced: build the simulator for Linux with glibc".to_owned()
         );
     }
-    *found = true;
     Ok(())
 }
 

@@ -64,10 +64,21 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.time.as_secs_f64();
         let seeds = self.seeds.max(1);
-        writeln!(f, "simulated hours  {:.3} in {} seeds, {} of five members", seconds / 3_600.0, self.seeds, self.seeds_of_five)?;
+        writeln!(
+            f,
+            "simulated hours  {:.3} in {} seeds, {} of five members",
+            seconds / 3_600.0,
+            self.seeds,
+            self.seeds_of_five
+        )?;
         let a_second = self.operations as f64 / seconds.max(1.0);
         writeln!(f, "operations       {}, {a_second:.1} a simulated second", self.operations)?;
-        writeln!(f, "faults           {}, {:.1} a seed", self.fault_count(), self.fault_count() as f64 / seeds as f64)?;
+        writeln!(
+            f,
+            "faults           {}, {:.1} a seed",
+            self.fault_count(),
+            self.fault_count() as f64 / seeds as f64
+        )?;
         let mut kinds = String::new();
         for (kind, count) in &self.faults {
             write!(kinds, "{}{kind} {count}", if kinds.is_empty() { "" } else { ", " })?;

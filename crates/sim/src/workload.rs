@@ -66,7 +66,8 @@ pub(crate) async fn run(world: World) {
     }
     looking.abort();
     let well_since = shared.finish.well_since();
-    let well_since_us = well_since.map(|since| u64::try_from((since - world.began()).as_micros()).unwrap_or(u64::MAX));
+    let well_since_us =
+        well_since.map(|since| u64::try_from((since - world.began()).as_micros()).unwrap_or(u64::MAX));
     let gathered = Gathered { calls: history.calls(), writes: shared.store.journal(), well_since_us };
     invariants::judge(&world, &gathered);
 }

@@ -28,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 pub use lives::{Death, Grip};
 pub use observe::Observed;
 
+/// How long a whole world may take: some fault never undoes itself then.
+const ENDS_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// How long the first members may take to become a cluster.
 const FORMED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -56,15 +58,13 @@ struct Inner {
 /// # Errors
 /// When the simulator itself panics.
 pub fn run(plan: &Plan, lines: Lines) -> Result<Report, String> {
-    on_seeded_thread(plan.seed, || {
-        match runtime::of(plan.seed) {
-            Ok(runtime) => {
-                let report = runtime.block_on(World::live(plan.clone(), lines));
-                drop(runtime);
-                report
-            }
-            Err(error) => Err(format!("make a runtime: {error}")),
+    on_seeded_thread(plan.seed, || match runtime::of(plan.seed) {
+        Ok(runtime) => {
+            let report = runtime.block_on(World::live(plan.clone(), lines));
+            drop(runtime);
+            report
         }
+        Err(error) => Err(format!("make a runtime: {error}")),
     })?
 }
 
@@ -88,7 +88,9 @@ impl World {
             }),
         };
         tokio::spawn(world.network().clone().run());
-        world.run().await;
+        if timeout(ENDS_WITHIN, world.run()).await.is_err() {
+            world.broken("simulator", || format!("the world didn't come to its end within {ENDS_WITHIN:?}"));
+        }
         Ok(world.report())
     }
 

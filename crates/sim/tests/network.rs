@@ -1,4 +1,5 @@
 //! The simulated network does what TCP does, and nothing that TCP doesn't.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on should fail on the spot")]
 
 use kunci_server::Listener as _;
 use kunci_sim::network::{Door, Leaving, NATIVE, Network, PEER, Plug, Quality, SimStream};
@@ -20,7 +21,8 @@ struct Pair {
 
 impl Pair {
     async fn connected(port: u16) -> Self {
-        let quality = Quality { delay: Duration::from_millis(2), jitter: Duration::from_millis(5), loss_ppm: 0 };
+        let quality =
+            Quality { delay: Duration::from_millis(2), jitter: Duration::from_millis(5), loss_ppm: 0 };
         let network = Network::new(7, quality, Trace::new(Lines::Dropped));
         tokio::spawn(network.clone().run());
         let (caller, mut door) = (network.plug("a"), network.plug("b").listen(port));
@@ -99,16 +101,16 @@ async fn a_killed_process_resets_and_a_dead_machine_says_nothing() {
     assert_eq!(pair.near.read_u8().await.unwrap_err().kind(), ErrorKind::TimedOut);
     assert!(began.elapsed() >= Duration::from_secs(5));
     // Nobody answers at all.
-    let asked = pair.caller.connect(&format!("b:{PEER}"));
+    let address = format!("b:{PEER}");
+    let asked = pair.caller.connect(&address);
     assert!(timeout(Duration::from_secs(30), asked).await.is_err());
     // The destructors of the dead reach nobody.
-    drop((pair.far, pair.door));
-    let mut door = pair.network.plug("b").listen(PEER);
-    let address = format!("b:{PEER}");
-    let (near, far) = tokio::join!(pair.caller.connect(&address), door.accept());
-    pair.near = near.unwrap();
-    pair.far = far.unwrap();
-    assert!(pair.carried(b"again").await.is_some());
+    let Pair { network, caller, door, far, .. } = pair;
+    drop((far, door));
+    let mut door = network.plug("b").listen(PEER);
+    let (near, far) = tokio::join!(caller.connect(&address), door.accept());
+    near.unwrap().write_u8(7).await.unwrap();
+    assert_eq!(far.unwrap().read_u8().await.unwrap(), 7);
 }
 
 #[tokio::test(start_paused = true)]

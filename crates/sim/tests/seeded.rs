@@ -1,4 +1,5 @@
 //! A world's randomness and clocks follow from its seed, and nobody else's do.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on should fail on the spot")]
 
 use kunci_sim::randomness::{check, on_seeded_thread};
 use std::hash::{BuildHasher as _, RandomState};

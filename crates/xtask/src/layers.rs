@@ -10,8 +10,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("kunci-types", &[]),
+    ("kunci-process", &[]),
     ("kunci-core", &["kunci-types"]),
     ("kunci-replica", &["kunci-types", "kunci-process", "kunci-core"]),
     ("kunci-api", &["kunci-types"]),
@@ -24,6 +25,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
         "kunci-sim",
         &[
             "kunci-types",
+            "kunci-process",
             "kunci-core",
             "kunci-replica",
             "kunci-api",

@@ -75,7 +75,7 @@ enum Task {
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u32>,
     },
-    /// Run the simulator: `cargo xtask sim --help` is its own.
+    /// Run the simulator: `cargo xtask sim --help` is its own. Without arguments, everything that CI runs of it.
     #[command(disable_help_flag = true)]
     Sim {
         /// What the simulator takes: a seed, for example.

@@ -77,7 +77,7 @@ impl Mount {
             }
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        if crate::plants::is("disk_acknowledges_before_durable") {
+        if matches!(wanted, Wanted::Content(..)) && crate::plants::skips_sync(state.counts.syncs) {
             return Ok(());
         }
         match wanted {

@@ -12,7 +12,8 @@ pub(super) async fn isolation(world: World, mut random: Seeded) -> bool {
     let names = world.names();
     let Some(one) = random.pick(&names).cloned() else { return false };
     let others = if random.below(2) == 0 { names } else { world.network().hosts() };
-    let ways = others.into_iter().filter(|other| *other != one).flat_map(|other| both(&one, &other)).collect();
+    let ways =
+        others.into_iter().filter(|other| *other != one).flat_map(|other| both(&one, &other)).collect();
     cut_for_a_while(&world, ways, &mut random).await
 }
 

@@ -7,7 +7,9 @@ use crate::world::World;
 /// A process isn't scheduled for a while: long enough to lose leadership, or only nearly.
 pub(super) async fn pause(world: World, mut random: Seeded) -> bool {
     let Some(grip) = world.grip(&mut random) else { return false };
-    let Some((_, life)) = world.lives().into_iter().find(|(name, _)| *name == grip.name) else { return false };
+    let Some((_, life)) = world.lives().into_iter().find(|(name, _)| *name == grip.name) else {
+        return false;
+    };
     world.trace().tell(&grip.name, || "stands still".to_owned());
     life.process.pause();
     let to_ms = if random.below(3) == 0 { 8_000 } else { 800 };
@@ -20,7 +22,9 @@ pub(super) async fn pause(world: World, mut random: Seeded) -> bool {
 /// A machine sleeps: its clocks differ by that afterwards.
 pub(super) async fn suspend(world: World, mut random: Seeded) -> bool {
     let Some(grip) = world.grip(&mut random) else { return false };
-    let Some((_, life)) = world.lives().into_iter().find(|(name, _)| *name == grip.name) else { return false };
+    let Some((_, life)) = world.lives().into_iter().find(|(name, _)| *name == grip.name) else {
+        return false;
+    };
     world.trace().tell(&grip.name, || "is suspended".to_owned());
     life.process.suspend();
     last(&mut random, 500, 10_000).await;

@@ -14,7 +14,9 @@ pub(crate) fn check(world: &World, seen: &[Seen]) {
                 format!("{} had lost {} with token {}, and believes again", one.who, one.resource, one.token)
             });
         }
-        for other in seen.iter().skip(place + 1).filter(|other| other.believes && other.resource == one.resource) {
+        for other in
+            seen.iter().skip(place + 1).filter(|other| other.believes && other.resource == one.resource)
+        {
             world.broken("one_believes", || {
                 format!(
                     "{} believes that it holds {} with token {}, and so does {} with token {}",

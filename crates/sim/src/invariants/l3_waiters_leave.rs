@@ -17,7 +17,9 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
         let queue = queues.entry((&happened.resource, &happened.owner)).or_default();
         match happened.change {
             Change::Queued => queue.push((revision, happened.at_ms)),
-            Change::Granted { .. } | Change::TimedOut | Change::Cancelled | Change::Dropped if !queue.is_empty() => {
+            Change::Granted { .. } | Change::TimedOut | Change::Cancelled | Change::Dropped
+                if !queue.is_empty() =>
+            {
                 let (joined, at_ms) = queue.remove(0);
                 if happened.at_ms - at_ms > WITHIN_MS && case.committed.is_whole(joined, revision) {
                     let text = format!(

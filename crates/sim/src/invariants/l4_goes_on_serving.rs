@@ -9,7 +9,8 @@ const GAP_MAX_US: u64 = 4_000_000;
 pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
     let Some(well_since_us) = case.gathered.well_since_us else { return Vec::new() };
     let is_served = |status: u16| status < 500;
-    let ends = case.calls().iter().filter(|call| call.answer().is_some_and(|answer| is_served(answer.status)));
+    let ends =
+        case.calls().iter().filter(|call| call.answer().is_some_and(|answer| is_served(answer.status)));
     let mut ends: Vec<u64> = ends.map(|call| call.ended_us).filter(|end| *end >= well_since_us).collect();
     ends.push(well_since_us);
     ends.sort_unstable();

@@ -3,41 +3,25 @@
 //! A waiter whose one call is answered at the end of its wait was attached all the time, so it was to be granted the
 //! resource as soon as that was free.
 
-use super::{Case, Found};
+use super::{Case, Found, asked_once};
 use kunci_core::event::Change;
-use kunci_oracle::{Call, Op, Told};
 use std::collections::BTreeMap;
 
 /// The longest lock-delay that the load asks for, and a little.
 const CLOSED_MS_MAX: u64 = 600 + 300;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
-    let mut by_request: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for call in case.calls() {
-        if let Op::Acquire { owner, request, .. } | Op::Cancel { owner, request, .. } = &call.op {
-            *by_request.entry((owner, request)).or_default() += 1;
-        }
-    }
-    // What a client was told at a revision, if it had asked only once.
-    let mut told: BTreeMap<u64, &Call> = BTreeMap::new();
-    for call in case.calls() {
-        if let Op::Acquire { owner, request, .. } = &call.op
-            && by_request.get(&(owner.as_str(), request.as_str())) == Some(&1)
-            && let Some(answer) = call.answer()
-            && let Ok(Told::Refused(refused)) = Told::read(&call.op, answer)
-            && refused.code == "timed_out"
-            && let Some(revision) = answer.body["revision"].as_u64()
-        {
-            told.insert(revision, call);
-        }
-    }
+    let told = asked_once::by_revision(case);
     let mut free_since: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut found = Vec::new();
     for (revision, happened) in case.committed.iter() {
         let resource = happened.resource.as_str();
         match happened.change {
             Change::Granted { .. } => drop(free_since.remove(resource)),
-            Change::Released { .. } | Change::Expired { .. } | Change::Forced { .. } | Change::Abandoned { .. } => {
+            Change::Released { .. }
+            | Change::Expired { .. }
+            | Change::Forced { .. }
+            | Change::Abandoned { .. } => {
                 free_since.insert(resource, (revision, happened.at_ms));
             }
             Change::TimedOut => {

@@ -21,7 +21,10 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
                     found.push(Found::new(text, &[]));
                 }
             }
-            Change::Released { .. } | Change::Expired { .. } | Change::Forced { .. } | Change::Abandoned { .. } => {
+            Change::Released { .. }
+            | Change::Expired { .. }
+            | Change::Forced { .. }
+            | Change::Abandoned { .. } => {
                 holders.remove(resource);
             }
             Change::Queued | Change::TimedOut | Change::Cancelled | Change::Dropped => {}

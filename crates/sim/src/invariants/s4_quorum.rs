@@ -18,7 +18,10 @@ fn missing(case: &Case<'_>, call: &Call) -> Option<Found> {
     let revision = answer.body["revision"].as_u64().unwrap_or(0);
     if told.is_decided() && revision > case.committed.last {
         let last = case.committed.last;
-        return Some(Found::new(format!("revision {revision} was answered, and the last one is {last}"), &[call]));
+        return Some(Found::new(
+            format!("revision {revision} was answered, and the last one is {last}"),
+            &[call],
+        ));
     }
     let resource = call.op.resource()?;
     match told {
@@ -27,7 +30,8 @@ fn missing(case: &Case<'_>, call: &Call) -> Option<Found> {
             let is_it = happened.is_some_and(|happened| {
                 matches!(happened.change, Change::Granted { .. }) && happened.resource == resource
             });
-            (!is_it).then(|| Found::new(format!("token {token} is no committed grant of {resource}"), &[call]))
+            (!is_it)
+                .then(|| Found::new(format!("token {token} is no committed grant of {resource}"), &[call]))
         }
         Told::Released { already: false } => {
             let happened = case.committed.at(revision)?;

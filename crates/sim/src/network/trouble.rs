@@ -9,6 +9,9 @@ use crate::randomness::Seeded;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How long what has just arrived may be read before the connection breaks.
+const READ_WITHIN: Duration = Duration::from_millis(2);
+
 impl State {
     pub(super) fn cut(&mut self, from: &str, to: &str) {
         let (from, to) = (self.host(from), self.host(to));
@@ -134,7 +137,15 @@ impl State {
             if let Some(Parcel { carried: Carried::Bytes(bytes), .. }) = end.flight.back_mut() {
                 bytes.truncate(random.index(bytes.len()).max(1));
             }
+            // What comes before the reset may be read before it.
+            let last = end.flight.back().map(|parcel| parcel.due);
             self.send_from(key, side.other(), Carried::Reset);
+            let end = self.connections.get_mut(&key).map(|connection| connection.end_mut(side));
+            if let (Some(last), Some(Parcel { due, carried: Carried::Reset })) =
+                (last, end.and_then(|end| end.flight.back_mut()))
+            {
+                *due = last.max(*due) + READ_WITHIN;
+            }
         }
         words
     }

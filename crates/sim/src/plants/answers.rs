@@ -48,7 +48,8 @@ impl Planted for GrantBeforeQuorum {
         }
         let entry = Entry { now: table.now(), commands: vec![command.clone()] };
         let reply = table.clone().apply(&entry).replies.pop()?.value;
-        let is_grant = matches!(&reply, Reply::Acquire(AcquireReply::Granted(grant)) if grant.told == Told::First);
+        let is_grant =
+            matches!(&reply, Reply::Acquire(AcquireReply::Granted(grant)) if grant.told == Told::First);
         is_grant.then_some(Alone { reply, is_proposed: true })
     }
 }

@@ -89,11 +89,6 @@ impl Caller {
         Open { world: self.world.clone(), history: self.history.clone(), call: Some(call) }
     }
 
-    /// Asks the next node once.
-    pub(super) async fn once(&mut self, op: &Op) -> Outcome {
-        self.once_within(op, ANSWER_WITHIN + waits(op)).await
-    }
-
     /// Asks the next node once, and closes the connection when there is no answer in time.
     pub(super) async fn once_within(&mut self, op: &Op, within: Duration) -> Outcome {
         let open = self.open(op);
@@ -104,7 +99,9 @@ impl Caller {
 
     /// Renews several leases with one call. Each is a call of its own in the history.
     pub(super) async fn renew_all(&mut self, leases: &[(String, String)]) -> Outcome {
-        let ops = leases.iter().map(|(resource, lease)| Op::Renew { resource: resource.clone(), lease: lease.clone() });
+        let ops = leases
+            .iter()
+            .map(|(resource, lease)| Op::Renew { resource: resource.clone(), lease: lease.clone() });
         let open: Vec<Open> = ops.map(|op| self.open(&op)).collect();
         let each = leases.iter().map(|(resource, lease)| json!({ "resource": resource, "leaseId": lease }));
         let body = json!({ "leases": each.collect::<Vec<_>>() });
@@ -183,7 +180,9 @@ impl Caller {
         let mut in_turn = self.world.names();
         let first = in_turn.iter().position(|name| *name > self.at).unwrap_or(0);
         in_turn.rotate_left(first);
-        in_turn.sort_by_key(|name| self.left_out_until_us.get(name).copied().filter(|until| *until > now).unwrap_or(0));
+        in_turn.sort_by_key(|name| {
+            self.left_out_until_us.get(name).copied().filter(|until| *until > now).unwrap_or(0)
+        });
         if let Some(next) = in_turn.into_iter().next() {
             self.at = next;
         }

@@ -74,16 +74,22 @@ async fn befall(shared: &Shared, name: &str, process: &Process, random: &mut See
             world.broken("simulator", || format!("{name} died by itself"));
             return;
         }
-        if random.below(4) == 0 {
-            world.network().unplug(name, if random.below(2) == 0 { Leaving::Process } else { Leaving::Machine });
+        if random.below(5) == 0 {
+            world
+                .network()
+                .unplug(name, if random.below(2) == 0 { Leaving::Process } else { Leaving::Machine });
             process.kill();
             world.trace().tell(name, || "dies".to_owned());
             return;
         }
         let ms = random.between(20, 6_000);
-        let is_suspended = random.below(3) == 0;
+        let is_suspended = random.below(3) == 0 || crate::plants::is("client_clock_stops_in_suspend");
         world.trace().tell(name, || format!("stands still for {ms} ms"));
-        if is_suspended { process.suspend() } else { process.pause() }
+        if is_suspended {
+            process.suspend();
+        } else {
+            process.pause();
+        }
         sleep(Duration::from_millis(ms)).await;
         process.resume();
     }
@@ -193,7 +199,8 @@ impl Holder {
 
     /// Writes to what the lock protects. The write is on its way for a while, sometimes for longer than the lease lasts.
     fn write(&mut self, resource: &str, token: u64, ttl_ms: u64) {
-        let ms = if self.random.below(10) == 0 { self.random.below(ttl_ms * 2) } else { self.random.below(20) };
+        let ms =
+            if self.random.below(10) == 0 { self.random.below(ttl_ms * 2) } else { self.random.below(20) };
         let (shared, name, resource) = (self.shared.clone(), self.name.clone(), resource.to_owned());
         // It left the program; what happens to that changes nothing about it.
         let arrival = async move {

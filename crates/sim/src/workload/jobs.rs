@@ -34,7 +34,13 @@ struct Mine {
 }
 
 impl Worker {
-    pub(super) fn new(world: &World, number: u64, life: u64, plug: crate::network::Plug, history: &History) -> Self {
+    pub(super) fn new(
+        world: &World,
+        number: u64,
+        life: u64,
+        plug: crate::network::Plug,
+        history: &History,
+    ) -> Self {
         let random = world.random(&format!("client {number}.{life}"));
         Self { world: world.clone(), number, caller: Caller::new(world, number, plug, history), random }
     }
@@ -69,7 +75,7 @@ impl Worker {
             42..48 => self.hold_alone().await,
             _ => self.hold().await,
         }
-        self.pause(0, 350).await;
+        self.pause(0, 550).await;
     }
 
     fn acquire(&mut self, resource: String, wait_ms: u64) -> Op {
@@ -194,7 +200,8 @@ impl Worker {
         let within = Duration::from_millis(self.random.between(1, 1_500));
         drop(self.caller.once_within(&op, within).await);
         self.caller.turn();
-        let cancel = Op::Cancel { resource: resource.clone(), owner: owner.clone(), request: request.clone() };
+        let cancel =
+            Op::Cancel { resource: resource.clone(), owner: owner.clone(), request: request.clone() };
         if let Some(Told::Granted { lease, .. }) = self.settle(&cancel, TRIES).await {
             self.release(&Mine { resource: resource.clone(), lease, ttl_ms: *ttl_ms }).await;
         }

@@ -80,7 +80,8 @@ impl World {
     /// Sets up a machine that is off.
     pub fn add_machine(&self) -> String {
         let mut machines = self.machines();
-        let number = machines.keys().filter_map(|name| name.get(1..)?.parse::<u64>().ok()).max().unwrap_or(0) + 1;
+        let number =
+            machines.keys().filter_map(|name| name.get(1..)?.parse::<u64>().ok()).max().unwrap_or(0) + 1;
         let name = format!("n{number}");
         let disk = Disk::new(self.random(&format!("disk of {name}")));
         machines.insert(name.clone(), Machine::new(&name, disk));
@@ -159,7 +160,9 @@ impl World {
         let Some((true, is_excused)) = self.with_machine(name, is_it) else { return };
         self.trace().tell(name, || format!("process {number} ended: {ended:?}"));
         if ended != Some(Ended::Stopped) && !is_excused {
-            self.broken("node_lives", || format!("{name} ended by itself, though nothing ails it: {ended:?}"));
+            self.broken("node_lives", || {
+                format!("{name} ended by itself, though nothing ails it: {ended:?}")
+            });
         }
         self.kill(name, Death::Process);
         sleep(AGAIN_AFTER).await;

@@ -63,7 +63,8 @@ impl World {
     /// Removes a member, and waits until it is none. Tries again and again.
     pub async fn expel(&self, id: u64) {
         while self.is_member(id) {
-            self.ask_leader(move |replica| async move { replica.remove_member(id, false).await.map(|_| ()) }).await;
+            self.ask_leader(move |replica| async move { replica.remove_member(id, false).await.map(|_| ()) })
+                .await;
             sleep(AGAIN_AFTER).await;
         }
     }

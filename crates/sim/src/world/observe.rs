@@ -69,7 +69,8 @@ impl World {
         let revision = event.revision.get();
         if let Some(before) = observed.events.get(&revision) {
             if before != event {
-                let what = format!("revision {revision} is {event:?} at {name}, and was {before:?} elsewhere");
+                let what =
+                    format!("revision {revision} is {event:?} at {name}, and was {before:?} elsewhere");
                 drop(observed);
                 self.broken("s1_one_history", || what);
             }
@@ -84,7 +85,9 @@ impl World {
                 _ => {}
             }
             let at = event.at;
-            self.trace().tell(name, || format!("{resource}: {owner} {change:?}, revision {revision}, cluster time {at:?}"));
+            self.trace().tell(name, || {
+                format!("{resource}: {owner} {change:?}, revision {revision}, cluster time {at:?}")
+            });
         }
     }
 
@@ -150,7 +153,9 @@ impl World {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        self.broken("l4_heals", || format!("{:?} after everything was mended: {why}", self.plan().calm + EQUAL_WITHIN));
+        self.broken("l4_heals", || {
+            format!("{:?} after everything was mended: {why}", self.plan().calm + EQUAL_WITHIN)
+        });
     }
 
     fn are_well(&self) -> Result<(), String> {
@@ -173,6 +178,10 @@ impl World {
         }
         let mut places = states.values();
         let first = places.next();
-        if places.all(|place| Some(place) == first) { Ok(()) } else { Err(format!("they differ: {states:x?}")) }
+        if places.all(|place| Some(place) == first) {
+            Ok(())
+        } else {
+            Err(format!("they differ: {states:x?}"))
+        }
     }
 }
