@@ -37,7 +37,7 @@ struct Glance {
 pub(crate) async fn watch(seat: Arc<Seat>) {
     let mut metrics = seat.raft.metrics();
     let mut tick = kunci_process::interval(SAMPLE_EVERY);
-    let mut serves_in = None;
+    let (mut serves_in, mut tried_in) = (None, None);
     let mut membership = None;
     loop {
         let ticked = tokio::select! {
@@ -70,9 +70,13 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             tracing::warn!("no quorum of the members is reached: nothing is acknowledged until one is again");
             seat.step_down(Phase::WithoutQuorum);
         }
+        // A try in vain changes what the library says, and that mustn't bring the next one at once.
+        let may_try = ticked || tried_in != glance.leads_in;
+        tried_in = glance.leads_in.filter(|_| glance.has_quorum);
         if let Some(term) = glance.leads_in
             && serves_in.is_none()
             && glance.has_quorum
+            && may_try
             && seat.take_over(term).await
         {
             serves_in = Some(term);

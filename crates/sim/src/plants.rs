@@ -12,14 +12,17 @@ mod log;
 #[cfg(kunci_plants)]
 mod state;
 
+use crate::disk::Loss;
 use crate::plan::Plan;
 use crate::report::Broken;
 use crate::trace::Lines;
-use crate::world;
+use crate::world::{self, Death, World};
 use kunci_client::{Clock, RuntimeClock};
+use kunci_server::node::Founding;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// A bug, and what must find it.
 pub struct Plant {
@@ -66,7 +69,22 @@ pub(crate) fn client_clock(clock: RuntimeClock) -> Arc<dyn Clock> {
 
 /// Whether a disk does nothing at its sync of this number.
 pub(crate) fn skips_sync(number: u64) -> bool {
-    is("disk_acknowledges_before_durable") && number % 16 != 0
+    is("disk_acknowledges_before_durable") && !number.is_multiple_of(4)
+}
+
+/// What a planted bug needs to show, if the seed's own faults don't bring it about soon enough.
+pub(crate) async fn provoke(world: World) {
+    if !is("disk_acknowledges_before_durable") {
+        return;
+    }
+    sleep(Duration::from_secs(10)).await;
+    for name in world.names() {
+        world.kill(&name, Death::Machine(Loss::All));
+    }
+    sleep(Duration::from_millis(500)).await;
+    for name in world.names() {
+        world.start(&name, Founding::WhenAsked);
+    }
 }
 
 /// How far the clocks of nodes are off by a plant, in millionths.
@@ -164,7 +182,7 @@ static SEAMS: &[Plant] = &[
     },
     Plant {
         name: "disk_acknowledges_before_durable",
-        what: "most syncs say that they are done and do nothing",
+        what: "most syncs of the log say that they are done and do nothing",
         breaks: &["s4_quorum", "s1_one_history", "s1_one_state", "s1_one_holder", "s2_tokens"],
         aim: |plan| plan.fault_every = Duration::from_millis(500),
         begin: nothing,

@@ -53,6 +53,7 @@ pub(crate) async fn run(world: World) {
         clients.spawn(holders::live(shared.clone(), number));
     }
     let looking = tokio::spawn(look(shared.clone()));
+    tokio::spawn(crate::plants::provoke(world.clone()));
     let all = async {
         while let Some(ended) = clients.join_next().await {
             if ended.is_err() {

@@ -43,6 +43,7 @@ impl State {
         self.paths.usual_again();
         let cuts: Vec<Way> = self.paths.cuts().copied().collect();
         cuts.into_iter().for_each(|way| self.mend_way(way));
+        self.connections.values_mut().for_each(|connection| connection.slow_by = Duration::ZERO);
     }
 
     fn mend_way(&mut self, (from, to): Way) {

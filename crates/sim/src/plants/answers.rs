@@ -90,7 +90,7 @@ impl Planted for StaleRead {
     fn looks_at(&self, table: &LockTable) -> Option<LockTable> {
         let mut kept = self.0.borrow_mut();
         kept.0 += 1;
-        if kept.0 % READS == 0 {
+        if kept.0.is_multiple_of(READS) {
             kept.1 = Some(table.clone());
         }
         kept.1.clone()

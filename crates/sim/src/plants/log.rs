@@ -152,7 +152,7 @@ impl Planted for LeaseTakenAway {
             }
             _ => None,
         });
-        let Some((resource, current)) = in_the_way.filter(|(_, grant)| grant.token.get() % 3 == 0) else {
+        let Some((resource, current)) = in_the_way.filter(|(_, grant)| grant.token.get().is_multiple_of(3)) else {
             return table.apply(entry);
         };
         let Ok(reason) = Reason::parse("planted") else { return table.apply(entry) };
@@ -187,5 +187,5 @@ fn token_before(applied: &mut Applied) {
 }
 
 fn no_answer(applied: &mut Applied) {
-    applied.answers.retain(|answer| answer.reply.revision.get() % 3 != 0);
+    applied.answers.retain(|answer| !answer.reply.revision.get().is_multiple_of(3));
 }
