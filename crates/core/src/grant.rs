@@ -165,7 +165,9 @@ impl LockTable {
     /// The same of a resource that is known to be free.
     pub(crate) fn hand_off_free(&mut self, effects: &mut Effects, resource: &ResourceName) {
         #[cfg(kunci_plants)]
-        if crate::planted::is(crate::planted::Bug::WakeUpLost) && self.state.head.revision.get().is_multiple_of(3) {
+        if crate::planted::is(crate::planted::Bug::WakeUpLost)
+            && self.state.head.revision.get().is_multiple_of(3)
+        {
             return;
         }
         let Some(request) = self.index.head(resource).cloned() else { return };

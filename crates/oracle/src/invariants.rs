@@ -92,8 +92,7 @@ pub fn judge(calls: &[Call], seed: u64) -> (Summary, Vec<Breach>) {
     let mut breaches = breaches(&facts);
     let search = linear::search(&facts, seed);
     breaches.extend(search.breaches);
-    let summary =
-        Summary { searched: search.searched, given_up: search.given_up, ..summary(calls, &facts) };
+    let summary = Summary { searched: search.searched, given_up: search.given_up, ..summary(calls, &facts) };
     (summary, breaches)
 }
 

@@ -152,7 +152,8 @@ impl Planted for LeaseTakenAway {
             }
             _ => None,
         });
-        let Some((resource, current)) = in_the_way.filter(|(_, grant)| grant.token.get().is_multiple_of(3)) else {
+        let Some((resource, current)) = in_the_way.filter(|(_, grant)| grant.token.get().is_multiple_of(3))
+        else {
             return table.apply(entry);
         };
         let Ok(reason) = Reason::parse("planted") else { return table.apply(entry) };
