@@ -145,7 +145,7 @@ impl Seat {
             return Err(ChangeRefused::NotAMember { node_id });
         }
         let next_id = self.ids_used() + 1;
-        let known = membership.members.iter().find(|(_, member)| member.peer == peer).map(|(id, _)| *id);
+        let known = membership.newest_at(peer);
         // One whose invitation was lost is asked for by the id that it has already.
         let pending =
             known.filter(|id| !membership.voters.contains(id) && matched(&self.metrics(), *id).is_none());
