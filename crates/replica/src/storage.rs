@@ -4,7 +4,7 @@
 //! the order of write, sync and rename; that is the business of whoever owns the file.
 //!
 //! Only a sync takes time here. The system's files block their thread for it, so such work is done beside the tasks
-//! ([`work`]); a simulated disk lets the task wait, and simulated time passes.
+//! (`work`); a simulated disk lets the task wait, and simulated time passes.
 
 mod system;
 
