@@ -35,7 +35,7 @@ pub fn sealed_handshake(body: &[u8]) {
     message.extend(crc32fast::hash(body).to_be_bytes());
     message.extend(body);
     if let Ok(hello) = at_once(handshake::read::<Hello>(&mut &message[..])) {
-        drop(hello.common_version());
+        let _ = hello.common_version();
     }
     if let Ok(Answer::Refused(refusal)) = at_once(handshake::read::<Answer>(&mut &message[..])) {
         assert!(!refusal.text().contains(char::is_control), "it is shown to people");
