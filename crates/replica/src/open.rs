@@ -147,7 +147,8 @@ async fn start(
     let dialer = door.dialer(me, roster.clone());
     let asks = Asks::new(dialer.clone());
     let networks = PeerNetworks::new(dialer.clone(), asks.clone());
-    let raft = Raft::new(me.node_id, Arc::new(settings), networks, log, state_machine).await;
+    // Many kilobytes, once: on the heap, so that they aren't part of every future that opens a replica.
+    let raft = Box::pin(Raft::new(me.node_id, Arc::new(settings), networks, log, state_machine)).await;
     let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
     begin(&raft, me, &config).await.map_err(OpenError::Start)?;
 
