@@ -5,6 +5,10 @@
 //! silent. Exit code 3 when the lock was lost.
 //!
 //! Owns: what the three states of a lock mean for work. Never: goes on after a loss, whatever the work thinks of that.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the ban is for the client itself: a program has tokio's clock"
+)]
 #![expect(clippy::print_stdout, reason = "it talks to whoever tries it out")]
 
 use kunci_client::{Client, HeldLock, InDoubt, Loss, State};

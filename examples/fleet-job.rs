@@ -4,6 +4,10 @@
 //! Run `bash examples/fleet-job.sh` to see five machines do it at once, and one of them die in the middle.
 //!
 //! Owns: the lock, and the record of what is done. Never: waits for the lock: whoever comes second has nothing to do.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the ban is for the client itself: a program has tokio's clock"
+)]
 #![expect(clippy::print_stdout, reason = "it talks to whoever tries it out")]
 
 use kunci_client::{Client, ErrorKind, HeldLock};

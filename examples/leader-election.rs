@@ -4,6 +4,10 @@
 //! Run `bash examples/leader-election.sh` to see a leader killed, one that stops in good order, and a node that dies.
 //!
 //! Owns: being a candidate, leading, and standing down. Never: leads without the lock, not even to finish something.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the ban is for the client itself: a program has tokio's clock"
+)]
 #![expect(clippy::print_stdout, reason = "it talks to whoever tries it out")]
 
 use kunci_client::{Client, Error, HeldLock, Retry};

@@ -1,99 +1,12 @@
-//! What every history must keep to.
+//! A history is judged, and a bad one fails the test.
 //!
-//! Owns: one file for each guarantee, and how a breach reads. Never: a look at the servers; only what clients saw
-//! counts.
+//! Owns: how a breach reads here. Never: a rule; those are in the oracle's `invariants`.
 
-mod currency;
-mod facts;
-mod lifetime;
-mod linear;
-mod log_order;
-mod replay;
-mod s1_one_holder;
-mod s2_tokens;
-mod s3_proof;
-mod s4_durable;
-mod s5_one_effect;
-mod s6_order;
-mod s7_lease_time;
-mod s8_reads;
-#[cfg(test)]
-mod script;
-mod tampered;
-mod timing;
-
-pub(crate) use tampered::expect_lies_caught;
-pub(crate) use timing::hand_overs;
-
-use crate::history::Call;
-use facts::Facts;
-use std::fmt;
-
-/// A rule that a history breaks, and where.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Breach {
-    rule: &'static str,
-    text: String,
-    /// The numbers of the calls that show it.
-    calls: Vec<u64>,
-}
-
-impl Breach {
-    fn new(rule: &'static str, text: impl Into<String>, calls: &[&Call]) -> Self {
-        Self { rule, text: text.into(), calls: calls.iter().map(|call| call.number).collect() }
-    }
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} (calls {:?})", self.rule, self.text, self.calls)
-    }
-}
-
-/// What a history amounts to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Summary {
-    pub(crate) calls: usize,
-    pub(crate) answered: usize,
-    pub(crate) unknown: usize,
-    pub(crate) grants: usize,
-    /// Waiters that could be followed from the queue to their grant.
-    pub(crate) followed: usize,
-    /// From the end of a lease that lapsed to the next waiter's answer, at most, in ms: L1.
-    pub(crate) hand_over_ms: u64,
-    /// Resources whose histories the linearizability search took, and those that it gave up on.
-    pub(crate) searched: usize,
-    pub(crate) given_up: usize,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, answered, unknown, grants, followed, hand_over_ms, searched, given_up } = self;
-        write!(f, "{calls} calls, {answered} answered, {unknown} unknown; {grants} grants; ")?;
-        write!(
-            f,
-            "{followed} waiters followed; lapsed leases reached the next in {hand_over_ms} ms at most; "
-        )?;
-        write!(f, "{searched} resources searched for an order, {given_up} given up")
-    }
-}
+use kunci_oracle::{Call, Summary, judge, tell_lies};
 
 /// Checks everything. Fails with every breach, up to a page of them.
 pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
-    let facts = Facts::read(calls);
-    let mut breaches = breaches(&facts);
-    let search = linear::search(&facts, seed);
-    breaches.extend(search.breaches);
-    let summary = Summary {
-        calls: calls.len(),
-        answered: calls.iter().filter(|call| call.answer().is_some()).count(),
-        unknown: calls.iter().filter(|call| call.may_have_applied() && call.answer().is_none()).count(),
-        grants: facts.leases().count(),
-        hand_over_ms: timing::of_facts(&facts).iter().map(|found| found.delay_ms).max().unwrap_or_default(),
-        followed: s6_order::followed_count(&facts),
-        searched: search.searched,
-        given_up: search.given_up,
-    };
+    let (summary, breaches) = judge(calls, seed);
     println!("{summary}");
     if !breaches.is_empty() {
         breaches.iter().take(40).for_each(|breach| eprintln!("{breach}"));
@@ -105,20 +18,11 @@ pub(crate) fn expect_clean(calls: &[Call], seed: u64) -> Summary {
     summary
 }
 
-/// Every breach of everything but the search.
-fn breaches(facts: &Facts<'_>) -> Vec<Breach> {
-    let checks = [
-        facts::unreadable,
-        log_order::check,
-        replay::check,
-        s1_one_holder::check,
-        s2_tokens::check,
-        s3_proof::check,
-        s4_durable::check,
-        s5_one_effect::check,
-        s6_order::check,
-        s7_lease_time::check,
-        s8_reads::check,
-    ];
-    checks.iter().flat_map(|check| check(facts)).collect()
+/// Fails when a lie about a clean history is believed too often.
+pub(crate) fn expect_lies_caught(calls: &[Call]) {
+    for lie in tell_lies(calls) {
+        println!("{}: caught {} of {}", lie.what, lie.caught, lie.told);
+        assert!(lie.told >= 5, "{}: the history has only {} places for it", lie.what, lie.told);
+        assert!(lie.caught * 100 >= lie.told * lie.least, "{lie:?} is believed");
+    }
 }

@@ -6,8 +6,8 @@
 mod connection;
 
 use crate::clock::now_us;
-use crate::history::{Answer, Call, History, Op, Outcome, Told};
 use connection::Connection;
+use kunci_oracle::{Answer, Call, History, Op, Outcome, Told};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -16,8 +16,6 @@ mod cases;
 mod checks;
 mod client;
 mod clock;
-mod history;
-mod random;
 mod run;
 mod store;
 mod workload;

@@ -4,8 +4,8 @@
 //! nodes' words and how to run it again.
 
 use crate::clock::now_us;
-use crate::history::History;
 use crate::world::{leftovers, programs};
+use kunci_oracle::History;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -11,10 +11,10 @@ pub(crate) use prober::Prober;
 
 use crate::client::Caller;
 use crate::clock::now_us;
-use crate::history::{History, Op};
-use crate::random::Random;
 use crate::world::World;
 use jobs::Worker;
+use kunci_oracle::Random;
+use kunci_oracle::{History, Op};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

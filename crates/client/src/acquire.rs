@@ -17,9 +17,9 @@ use crate::timing::Timing;
 use crate::wire::PAUSE;
 use kunci_api::native::{self, Outcome, WaitFor};
 use kunci_api::parse_lease_id;
+use kunci_process::sleep;
 use kunci_types::{FencingToken, LockDelay, Owner, ResourceName, Ttl};
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// What to do when the resource isn't free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use crate::renewer::Key;
 use crate::several::LocksRequest;
 use crate::status::{self, Status};
 use kunci_api::native::{Outcome, Request};
+use kunci_process::timeout;
 use kunci_types::Owner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 

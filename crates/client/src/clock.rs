@@ -68,7 +68,8 @@ pub trait Alarm: Send {
     fn ring_at(&mut self, at: Moment) -> BoxFuture<'_, ()>;
 }
 
-/// The clock of tokio's runtime, which stands still during suspend: for simulators and tests that own that time.
+/// The clock of tokio's runtime, for simulators and tests that own it. It stands still during suspend; in a simulated
+/// process it is the clock that goes on.
 #[derive(Clone, Copy, Debug)]
 pub struct RuntimeClock {
     beginning: tokio::time::Instant,
@@ -77,7 +78,7 @@ pub struct RuntimeClock {
 impl RuntimeClock {
     /// Begins now.
     pub fn new() -> Self {
-        Self { beginning: tokio::time::Instant::now() }
+        Self { beginning: kunci_process::boot_now() }
     }
 }
 
@@ -89,7 +90,7 @@ impl Default for RuntimeClock {
 
 impl Clock for RuntimeClock {
     fn now(&self) -> Moment {
-        Moment(self.beginning.elapsed())
+        Moment(kunci_process::boot_now().saturating_duration_since(self.beginning))
     }
 
     fn alarm(&self) -> Box<dyn Alarm> {
@@ -102,7 +103,7 @@ impl Alarm for RuntimeClock {
         let until = self.beginning.checked_add(at.0);
         Box::pin(async move {
             match until {
-                Some(until) => tokio::time::sleep_until(until).await,
+                Some(until) => kunci_process::boot_sleep_until(until).await,
                 None => std::future::pending().await,
             }
         })

@@ -10,8 +10,8 @@ use crate::links::{CallError, Round, Try};
 use crate::patience::{Patience, WAITED_LONG};
 use crate::wire::PAUSE;
 use kunci_api::native::{Acquire, Outcome, Request, WaitFor};
+use kunci_process::sleep;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// How long an answer may take that nothing has to be waited for: a server refuses a try-once that sat in it for 2 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);

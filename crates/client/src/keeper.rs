@@ -64,7 +64,7 @@ pub(crate) type Orders = mpsc::UnboundedSender<Order>;
 pub(crate) fn start(links: Links, clock: Arc<dyn Clock>) -> Orders {
     // Not bounded by itself: there is one order for each lease or request that a caller has had.
     let (orders, to_do) = mpsc::unbounded_channel();
-    tokio::spawn(Keeper::new(links, clock).run(to_do));
+    kunci_process::spawn(Keeper::new(links, clock).run(to_do));
     orders
 }
 
@@ -107,13 +107,15 @@ impl Keeper {
         while is_wanted || !self.others.is_empty() {
             let wake_at = self.renewer.wake_at();
             tokio::select! {
+                biased;
+                () = alarm.ring_at(wake_at.unwrap_or_default()), if wake_at.is_some() => {}
+                Some(renewal) = self.renewals.next() => self.told(renewal),
+                Some(()) = self.others.next() => {}
+                // Last, so that no flood of them keeps a lock from being renewed.
                 order = orders.recv(), if is_wanted => match order {
                     Some(order) => self.handle(order),
                     None => is_wanted = false,
                 },
-                () = alarm.ring_at(wake_at.unwrap_or_default()), if wake_at.is_some() => {}
-                Some(renewal) = self.renewals.next() => self.told(renewal),
-                Some(()) = self.others.next() => {}
             }
             self.look();
         }

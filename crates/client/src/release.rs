@@ -11,8 +11,8 @@ use crate::state::Loss;
 use crate::wire::PAUSE;
 use kunci_api::native::{self, Outcome};
 use kunci_api::{Proof, parse_lease_id};
+use kunci_process::{sleep, timeout};
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
 
 /// For this long a release or a cancellation is repeated.
 pub(crate) const BUDGET: Duration = Duration::from_secs(5);

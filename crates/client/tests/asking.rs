@@ -1,5 +1,6 @@
 //! Acquiring: what a caller gets, and what is left behind when it gets nothing.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fake;

@@ -1,5 +1,6 @@
 //! Every way out: release, drop, close, shutdown; with a server and without.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod fake;

@@ -1,5 +1,6 @@
 //! Several locks at once.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fake;

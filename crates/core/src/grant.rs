@@ -164,6 +164,12 @@ impl LockTable {
 
     /// The same of a resource that is known to be free.
     pub(crate) fn hand_off_free(&mut self, effects: &mut Effects, resource: &ResourceName) {
+        #[cfg(kunci_plants)]
+        if crate::planted::is(crate::planted::Bug::WakeUpLost)
+            && self.state.head.revision.get().is_multiple_of(3)
+        {
+            return;
+        }
         let Some(request) = self.index.head(resource).cloned() else { return };
         let Some(waiting) = self.leave_queue(&request) else {
             broken("I6: the head of a queue isn't waiting");

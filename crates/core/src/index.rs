@@ -67,7 +67,12 @@ impl Index {
 
     /// The waiter that is served next.
     pub(crate) fn head(&self, resource: &ResourceName) -> Option<&RequestKey> {
-        self.queues.get(resource)?.attached.first_key_value().map(|(_, request)| request)
+        let attached = &self.queues.get(resource)?.attached;
+        #[cfg(kunci_plants)]
+        if crate::planted::is(crate::planted::Bug::LastFirst) {
+            return attached.last_key_value().map(|(_, request)| request);
+        }
+        attached.first_key_value().map(|(_, request)| request)
     }
 
     pub(crate) fn usage(&self, namespace: &Namespace) -> Usage {

@@ -21,6 +21,8 @@ mod grant;
 mod index;
 mod invariants;
 mod lease;
+#[cfg(kunci_plants)]
+pub mod planted;
 mod proof;
 mod request;
 mod snapshot;

@@ -11,13 +11,14 @@ use crate::state_machine::Machine;
 use crate::term::Term;
 use kunci_core::command::{Command, Entry};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Reply, Told};
+use kunci_process::timeout;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// Commands that wait to be proposed, renewals apart. At the design's rate of 6,000 a second, some ten seconds.
 const WAITING_MAX: usize = 65_536;
@@ -55,7 +56,7 @@ impl Batcher {
         let (time, time_in) = mpsc::channel(1);
         let forming =
             Forming { raft, machine, term, renewals: renewals_in, others: others_in, time: time_in };
-        tokio::spawn(forming.run());
+        kunci_process::spawn(forming.run());
         Self { renewals, others, time }
     }
 
@@ -134,7 +135,7 @@ impl Forming {
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
         let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
         let term = Arc::clone(&self.term);
-        tokio::spawn(async move {
+        kunci_process::spawn(async move {
             // Nobody asks for it, but the library warns about each one that is gone.
             let _committed = committed;
             let outcome = match handed_over {
@@ -152,7 +153,7 @@ impl Forming {
     }
 
     fn refuse_late(&self, proposals: Vec<Proposal>) -> Vec<Proposal> {
-        let now = Instant::now();
+        let now = kunci_process::now();
         let (late, in_time): (Vec<_>, Vec<_>) = proposals
             .into_iter()
             .partition(|proposal| proposal.too_late.is_some_and(|too_late| too_late <= now));

@@ -10,10 +10,10 @@ use crate::waiting_room::AcquireAnswer;
 use kunci_core::RequestKey;
 use kunci_core::command::{Abandon, Acquire, Command, Departure, Detach};
 use kunci_core::reply::{AcquireReply, DetachReply, Reply};
+use kunci_process::{sleep, timeout};
 use kunci_types::{Attempt, Wait};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout};
 
 /// A try-once that sat in the node longer than this before it was proposed is refused.
 const TRY_WITHIN: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ impl Replica {
             Wait::UpToMs(ms) => Duration::from_millis(ms),
         };
         // An absurd wait is the policy's to refuse; here it only must not overflow.
-        let too_late = Instant::now().checked_add(patience);
+        let too_late = kunci_process::now().checked_add(patience);
         // Registered before it is proposed: the answer can't come too early.
         let answer = self.room().enter(attempt);
         let reply = match self.submit(Command::Acquire(acquire), too_late) {
@@ -127,8 +127,8 @@ impl Drop for Call {
         let Some(parts) = self.parts.take() else { return };
         match (&parts.stage, tokio::runtime::Handle::try_current()) {
             (Stage::Over, _) | (_, Err(_)) => parts.replica.room().leave(parts.attempt),
-            (Stage::Proposed(_) | Stage::Queued | Stage::Granted, Ok(runtime)) => {
-                drop(runtime.spawn(parts.gone()));
+            (Stage::Proposed(_) | Stage::Queued | Stage::Granted, Ok(_)) => {
+                drop(kunci_process::spawn(parts.gone()));
             }
         }
     }

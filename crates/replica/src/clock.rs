@@ -23,7 +23,7 @@ pub(crate) struct ClusterClock {
 impl ClusterClock {
     /// Begins at the cluster time of the first entry of the leader's term.
     pub(crate) fn start(start: ClusterTime) -> Self {
-        Self { start, elapsed: Duration::ZERO, sampled: Instant::now() }
+        Self { start, elapsed: Duration::ZERO, sampled: kunci_process::now() }
     }
 
     /// Cluster time now.
@@ -31,7 +31,7 @@ impl ClusterClock {
     /// # Guarantee
     /// Never runs ahead of the machine's monotonic clock since the start, and never goes back.
     pub(crate) fn sample(&mut self) -> ClusterTime {
-        self.sample_at(Instant::now())
+        self.sample_at(kunci_process::now())
     }
 
     fn sample_at(&mut self, now: Instant) -> ClusterTime {

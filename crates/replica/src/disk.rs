@@ -2,9 +2,9 @@
 //!
 //! Owns: the reserve of space, and how long a sync may take. Never: writes anything.
 
+use crate::storage::Files;
 use std::collections::VecDeque;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Syncs {
 impl Syncs {
     /// Notes the begin of one.
     pub(crate) fn begin(&self) {
-        self.begun().push_back(Instant::now());
+        self.begun().push_back(kunci_process::now());
     }
 
     /// Notes the end of the oldest one; they end in the order in which they began.
@@ -35,7 +35,7 @@ impl Syncs {
     /// How long the oldest one has taken so far.
     fn longest(&self) -> Duration {
         let oldest = self.begun().front().copied();
-        oldest.map_or(Duration::ZERO, |begun| Instant::now().saturating_duration_since(begun))
+        oldest.map_or(Duration::ZERO, |begun| kunci_process::now().saturating_duration_since(begun))
     }
 
     fn begun(&self) -> MutexGuard<'_, VecDeque<Instant>> {
@@ -46,21 +46,22 @@ impl Syncs {
 /// The disk under the data folder. A clone is another handle to the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
+    files: Arc<dyn Files>,
     folder: PathBuf,
     syncs: Syncs,
     is_low: Arc<AtomicBool>,
 }
 
 impl Disk {
-    pub(crate) fn new(folder: PathBuf, syncs: Syncs) -> Self {
-        let disk = Self { folder, syncs, is_low: Arc::default() };
+    pub(crate) fn new(files: Arc<dyn Files>, folder: PathBuf, syncs: Syncs) -> Self {
+        let disk = Self { files, folder, syncs, is_low: Arc::default() };
         disk.look();
         disk
     }
 
     /// Looks how much room there is, and says so when that changed.
     pub(crate) fn look(&self) {
-        let free = match free_bytes(&self.folder) {
+        let free = match self.files.free_bytes(&self.folder) {
             Ok(free) => free,
             Err(error) => {
                 tracing::warn!(folder = %self.folder.display(), %error, "can't see how much disk space is free");
@@ -89,20 +90,15 @@ impl Disk {
     }
 }
 
-/// Bytes that may still be written to the disk under `folder`.
-pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let found = rustix::fs::statvfs(folder)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::SystemFiles;
 
     #[tokio::test(start_paused = true)]
     async fn a_sync_that_takes_long_is_seen_until_it_ends() {
         let syncs = Syncs::default();
-        let disk = Disk::new(PathBuf::from("."), syncs.clone());
+        let disk = Disk::new(Arc::new(SystemFiles), PathBuf::from("."), syncs.clone());
         syncs.begin();
         tokio::time::advance(Duration::from_millis(600)).await;
         syncs.begin();

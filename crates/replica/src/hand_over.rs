@@ -11,11 +11,12 @@ use crate::members::ChangeRefused;
 use crate::raft_types::LogId;
 use crate::seat::{Membership, Seat, is_heard, matched};
 use crate::term::Phase;
+use kunci_process::timeout;
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::TransferLeaderRequest;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// How long what is on its way may take to be applied here and copied to the target.
 const SETTLED_WITHIN: Duration = Duration::from_millis(500);
@@ -145,7 +146,7 @@ pub(crate) struct Preference {
 impl Preference {
     /// The member that should lead instead of this node by now, if there is one.
     pub(crate) fn due(&mut self, seat: &Seat) -> Option<u64> {
-        let now = Instant::now();
+        let now = kunci_process::now();
         if seat.term.phase() != Phase::Serving {
             *self = Self::default();
             return None;

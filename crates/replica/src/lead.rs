@@ -90,7 +90,7 @@ impl Seen<'_> {
             return self.nobody(NoLead::Removed);
         }
         let since = self.since();
-        let for_long = Instant::now().saturating_duration_since(since) > ELECTION_MAX;
+        let for_long = kunci_process::now().saturating_duration_since(since) > ELECTION_MAX;
         Lead::Nobody { why: if for_long { NoLead::NoQuorum } else { NoLead::Electing }, since }
     }
 
@@ -101,7 +101,7 @@ impl Seen<'_> {
     fn since(&self) -> Instant {
         match self.before {
             Lead::Nobody { since, .. } => *since,
-            Lead::Here | Lead::At { .. } => Instant::now(),
+            Lead::Here | Lead::At { .. } => kunci_process::now(),
         }
     }
 }

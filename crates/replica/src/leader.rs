@@ -10,11 +10,11 @@ use crate::raft_types::{EntryBytes, TypeConfig};
 use crate::seat::{Membership, Seat};
 use crate::term::Phase;
 use kunci_core::command::{Command, Entry, RaiseRevision};
+use kunci_process::timeout;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{Instant as _, RaftMetrics, ServerState};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, timeout};
 
 /// While a deadline is pending, the log's time is never further behind than this, so that a leader change
 /// costs at most that.
@@ -36,17 +36,18 @@ struct Glance {
 /// Runs until the replica stops or fails.
 pub(crate) async fn watch(seat: Arc<Seat>) {
     let mut metrics = seat.raft.metrics();
-    let mut tick = tokio::time::interval(SAMPLE_EVERY);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut serves_in = None;
+    let mut tick = kunci_process::interval(SAMPLE_EVERY);
+    let (mut serves_in, mut tried_in) = (None, None);
     let mut membership = None;
     loop {
         let ticked = tokio::select! {
+            biased;
+            // First: under load something changes all the time.
+            _ = tick.tick() => true,
             changed = metrics.changed() => match changed {
                 Ok(()) => false,
                 Err(_) => break,
             },
-            _ = tick.tick() => true,
         };
         let glance = {
             let metrics = metrics.borrow_watched();
@@ -69,9 +70,13 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             tracing::warn!("no quorum of the members is reached: nothing is acknowledged until one is again");
             seat.step_down(Phase::WithoutQuorum);
         }
+        // A try in vain changes what the library says, and that mustn't bring the next one at once.
+        let may_try = ticked || tried_in != glance.leads_in;
+        tried_in = glance.leads_in.filter(|_| glance.has_quorum);
         if let Some(term) = glance.leads_in
             && serves_in.is_none()
             && glance.has_quorum
+            && may_try
             && seat.take_over(term).await
         {
             serves_in = Some(term);

@@ -9,16 +9,23 @@
 //! from here is fatal to the node: the process ends with a message, and a restart recovers.
 
 mod codec;
+mod device;
+mod flushed;
+pub(crate) mod plain;
 pub(crate) mod scan;
 
 use crate::data_folder::{FolderError, Started, doing};
 use crate::disk::Syncs;
 use crate::raft_types::{Entry, LogId, Payload, TypeConfig, Vote};
+use crate::storage::{LogKind, Storage, at_once};
 use codec::{LogIdRecord, NoUserData, PayloadRecord, VoteRecord};
+use device::{LogDevice, LogEnds, Sync};
+pub(crate) use flushed::OnFlushed;
+use flushed::Waiting;
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
-use raft_log::api::raft_log_writer::RaftLogWriter;
-use raft_log::{Callback, Config, RaftLog};
+use plain::PlainLog;
+use raft_log::{Config, RaftLog};
 use scan::LogScan;
 pub use scan::UnfinishedEnd;
 use std::fmt::Debug;
@@ -68,7 +75,7 @@ const READ_BYTES_MAX: u64 = 4 << 20;
 /// The log and the vote of one node. A clone is another handle to the same log; the last one to go closes it.
 #[derive(Clone)]
 pub struct LogStore {
-    log: Arc<Mutex<RaftLog<LogTypes>>>,
+    log: Arc<Mutex<Box<dyn LogDevice>>>,
     started: Option<Arc<Started>>,
     syncs: Syncs,
 }
@@ -102,70 +109,31 @@ fn payload_bytes(payload: &Payload) -> u64 {
     }
 }
 
-/// Who is told that a write is on disk, exactly once.
-///
-/// The library drops a callback unsent when its writer stopped because of an earlier failure. Silence would
-/// leave the Raft core waiting for ever, so a dropped one reports the failure.
-pub(crate) struct OnFlushed {
-    waiting: Option<Waiting>,
-    syncs: Syncs,
-}
-
-enum Waiting {
-    Raft(IOFlushed<TypeConfig>),
-    Caller(oneshot::Sender<io::Result<()>>),
-}
-
-impl OnFlushed {
-    fn begin(waiting: Waiting, syncs: &Syncs) -> Self {
-        syncs.begin();
-        Self { waiting: Some(waiting), syncs: syncs.clone() }
-    }
-
-    fn tell(&mut self, result: io::Result<()>) {
-        let Some(waiting) = self.waiting.take() else { return };
-        self.syncs.end();
-        match waiting {
-            Waiting::Raft(flushed) => flushed.io_completed(result.map_err(context("flush the log"))),
-            // A caller that stopped waiting needs no answer.
-            Waiting::Caller(caller) => drop(caller.send(result)),
-        }
-    }
-}
-
-impl Callback for OnFlushed {
-    fn send(mut self, result: io::Result<()>) {
-        self.tell(result);
-    }
-}
-
-impl Drop for OnFlushed {
-    fn drop(&mut self) {
-        self.tell(Err(io::Error::other("the log's writer has stopped after an earlier failure")));
-    }
-}
-
 impl LogStore {
     /// Opens the log in `folder`, which must exist and be locked by this process. Cuts an unfinished last
     /// record and says so; refuses a damaged log.
     pub fn open(folder: &Path, options: &LogOptions) -> Result<(Self, Vec<UnfinishedEnd>), FolderError> {
-        let scan = LogScan::of(folder)?;
-        scan.cut_unfinished(folder)?;
+        at_once(Self::open_on(&Storage::system(), folder, options))
+    }
+
+    /// As [`LogStore::open`], on any storage.
+    pub async fn open_on(
+        storage: &Storage,
+        folder: &Path,
+        options: &LogOptions,
+    ) -> Result<(Self, Vec<UnfinishedEnd>), FolderError> {
+        let files = storage.files();
+        let scan = LogScan::of(&**files, folder)?;
+        scan.cut_unfinished(&**files, folder).await?;
+        scan::settle(&**files, folder).await?;
         for end in &scan.unfinished {
             tracing::warn!(file = %end.file.display(), whole_bytes = end.whole_bytes, cut_bytes = end.cut_bytes,
                 "cut an unfinished last record of the log, which no acknowledgement covers");
         }
-        let mut config = Config::new(folder.display());
-        config.wal.flush_batch_wait = Some(options.flush_wait);
-        config.wal.chunk_max_size = Some(options.file_bytes_max);
-        config.wal.chunk_max_records = Some(options.file_records_max);
-        config.wal.read_buffer_size = Some(READ_BUFFER_BYTES);
-        config.wal.flush_queue_max_bytes = Some(FLUSH_QUEUE_BYTES_MAX);
-        // Its own cut can't tell a damaged length from an unfinished record; ours ran already.
-        config.wal.truncate_incomplete_record = Some(false);
-        config.log_cache_max_items = Some(options.cache_entries_max);
-        config.log_cache_capacity = Some(options.cache_bytes_max);
-        let log = RaftLog::open(Arc::new(config)).map_err(doing("open log", folder))?;
+        let log: Box<dyn LogDevice> = match storage.log_kind() {
+            LogKind::Library => Box::new(open_library(folder, options)?),
+            LogKind::Plain => Box::new(PlainLog::open(files, folder, options).await?),
+        };
         let store = Self { log: Arc::new(Mutex::new(log)), started: None, syncs: Syncs::default() };
         Ok((store, scan.unfinished))
     }
@@ -183,24 +151,26 @@ impl LogStore {
 
     /// The last vote that was given. `None` in a log that was never used.
     pub fn vote(&self) -> io::Result<Option<Vote>> {
-        Ok(self.lock()?.log_state().vote().map(|vote| vote.0))
+        Ok(self.ends()?.vote)
     }
 
     /// The last entry, also when it was purged.
     pub fn last(&self) -> io::Result<Option<LogId>> {
-        let log = self.lock()?;
-        let (last, purged) = (log.log_state().last(), log.log_state().purged());
-        Ok(last.max(purged).map(|id| id.0))
+        Ok(self.ends()?.last)
     }
 
     /// The last entry that was purged because a snapshot covers it.
     pub fn purged(&self) -> io::Result<Option<LogId>> {
-        Ok(self.lock()?.log_state().purged().map(|id| id.0))
+        Ok(self.ends()?.purged)
     }
 
     /// Bytes of the log's files.
     pub fn bytes_on_disk(&self) -> io::Result<u64> {
-        Ok(self.lock()?.on_disk_size())
+        Ok(self.lock()?.bytes_on_disk())
+    }
+
+    fn ends(&self) -> io::Result<LogEnds> {
+        Ok(self.lock()?.ends())
     }
 
     /// Returns when everything written so far is on disk. For a graceful stop.
@@ -208,7 +178,7 @@ impl LogStore {
         self.write_synced("sync the log", |_| Ok(())).await
     }
 
-    fn lock(&self) -> io::Result<MutexGuard<'_, RaftLog<LogTypes>>> {
+    fn lock(&self) -> io::Result<MutexGuard<'_, Box<dyn LogDevice>>> {
         self.log
             .lock()
             .map_err(|_| io::Error::other("use the log: a thread died while it was changing the log"))
@@ -218,13 +188,13 @@ impl LogStore {
     async fn write_synced(
         &self,
         what: &'static str,
-        write: impl FnOnce(&mut RaftLog<LogTypes>) -> io::Result<()> + Send,
+        write: impl FnOnce(&mut dyn LogDevice) -> io::Result<()> + Send,
     ) -> io::Result<()> {
         let (sender, on_disk) = oneshot::channel();
         {
             let mut log = self.lock()?;
-            write(&mut log).map_err(context(what))?;
-            log.flush(true, Some(OnFlushed::begin(Waiting::Caller(sender), &self.syncs)))
+            write(&mut **log).map_err(context(what))?;
+            log.flush(Sync::Wanted, Some(OnFlushed::begin(Waiting::Caller(sender), &self.syncs)))
                 .map_err(context(what))?;
         }
         match on_disk.await {
@@ -234,21 +204,7 @@ impl LogStore {
     }
 
     fn read(&self, from: u64, until: u64, bytes_max: u64) -> io::Result<Vec<Entry>> {
-        // The library's range panics when it is inverted.
-        if from >= until {
-            return Ok(Vec::new());
-        }
-        let log = self.lock()?;
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        for item in log.read(from, until) {
-            let (log_id, payload) = item.map_err(context("read entries of the log"))?;
-            bytes += payload_bytes(&payload.0);
-            entries.push(Entry { log_id: log_id.0, payload: payload.0 });
-            if bytes >= bytes_max {
-                break;
-            }
-        }
-        Ok(entries)
+        self.lock()?.read(from, until, bytes_max)
     }
 }
 
@@ -283,7 +239,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     type LogReader = Self;
 
     async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
-        Ok(LogState { last_log_id: self.last()?, last_purged_log_id: self.purged()? })
+        let LogEnds { last, purged, .. } = self.ends()?;
+        Ok(LogState { last_log_id: last, last_purged_log_id: purged })
     }
 
     async fn get_log_reader(&mut self) -> Self {
@@ -292,28 +249,30 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     /// A vote that is forgotten can be given twice, so it is on disk before anybody hears of it.
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        let record = VoteRecord(*vote);
-        self.write_synced("save the vote in the log", |log| log.save_vote(record).map(drop)).await?;
-        self.started.as_ref().map_or(Ok(()), |started| started.note().map_err(io::Error::other))
+        self.write_synced("save the vote in the log", |log| log.save_vote(*vote)).await?;
+        match &self.started {
+            Some(started) => started.note().await.map_err(io::Error::other),
+            None => Ok(()),
+        }
     }
 
     /// Not synced, because it only saves work: entries up to it are applied at the next start without
     /// waiting for a leader. It rides along with the next sync.
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
-        let Some(committed) = committed.map(LogIdRecord) else { return Ok(()) };
         let mut log = self.lock()?;
         // The library refuses one beyond the last entry, which an installed snapshot can bring, and one that
         // goes back. Both are not worth ending the process for.
-        let state = log.log_state();
-        if Some(&committed) > state.last() || Some(&committed) <= state.committed() {
+        let ends = log.ends();
+        let Some(committed) = committed.filter(|_| committed <= ends.last && committed > ends.committed)
+        else {
             return Ok(());
-        }
+        };
         log.commit(committed).map_err(context("note the committed index in the log"))?;
-        log.flush(false, None).map_err(context("note the committed index in the log"))
+        log.flush(Sync::NotYet, None).map_err(context("note the committed index in the log"))
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
-        Ok(self.lock()?.log_state().committed().map(|id| id.0))
+        Ok(self.ends()?.committed)
     }
 
     async fn append<I>(&mut self, entries: I, flushed: IOFlushed<TypeConfig>) -> Result<(), io::Error>
@@ -322,10 +281,10 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I::IntoIter: OptionalSend,
     {
         let mut log = self.lock()?;
-        let records =
-            entries.into_iter().map(|entry| (LogIdRecord(entry.log_id), PayloadRecord(entry.payload)));
-        log.append(records).map_err(context("append entries to the log"))?;
-        log.flush(true, Some(OnFlushed::begin(Waiting::Raft(flushed), &self.syncs)))
+        for entry in entries {
+            log.append(entry).map_err(context("append entries to the log"))?;
+        }
+        log.flush(Sync::Wanted, Some(OnFlushed::begin(Waiting::Raft(flushed), &self.syncs)))
             .map_err(context("flush the log"))
     }
 
@@ -337,15 +296,29 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         if self.last()?.is_none_or(|last| last.index < first_removed) {
             return Ok(());
         }
-        self.write_synced("take back entries of the log", |log| log.truncate(first_removed).map(drop)).await
+        self.write_synced("take back entries of the log", |log| log.truncate(first_removed)).await
     }
 
     /// The library removes a file only after the note of the purge is on disk.
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
         let mut log = self.lock()?;
-        log.purge(LogIdRecord(upto)).map_err(context("purge the log"))?;
-        log.flush(true, None).map_err(context("purge the log"))
+        log.purge(upto).map_err(context("purge the log"))?;
+        log.flush(Sync::Wanted, None).map_err(context("purge the log"))
     }
+}
+
+fn open_library(folder: &Path, options: &LogOptions) -> Result<RaftLog<LogTypes>, FolderError> {
+    let mut config = Config::new(folder.display());
+    config.wal.flush_batch_wait = Some(options.flush_wait);
+    config.wal.chunk_max_size = Some(options.file_bytes_max);
+    config.wal.chunk_max_records = Some(options.file_records_max);
+    config.wal.read_buffer_size = Some(READ_BUFFER_BYTES);
+    config.wal.flush_queue_max_bytes = Some(FLUSH_QUEUE_BYTES_MAX);
+    // Its own cut can't tell a damaged length from an unfinished record; ours ran already.
+    config.wal.truncate_incomplete_record = Some(false);
+    config.log_cache_max_items = Some(options.cache_entries_max);
+    config.log_cache_capacity = Some(options.cache_bytes_max);
+    RaftLog::open(Arc::new(config)).map_err(doing("open log", folder))
 }
 
 fn context(what: &'static str) -> impl Fn(io::Error) -> io::Error {

@@ -11,6 +11,7 @@ use crate::raft_types::Member;
 use crate::seat::{Membership, Seat, is_heard, matched};
 use crate::term::Phase;
 use crate::transport::Who;
+use kunci_process::timeout;
 use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
@@ -18,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
-use tokio::time::{MissedTickBehavior, timeout};
 
 /// How long a change may take to be committed before its outcome counts as unknown.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
@@ -145,7 +145,7 @@ impl Seat {
             return Err(ChangeRefused::NotAMember { node_id });
         }
         let next_id = self.ids_used() + 1;
-        let known = membership.members.iter().find(|(_, member)| member.peer == peer).map(|(id, _)| *id);
+        let known = membership.newest_at(peer);
         // One whose invitation was lost is asked for by the id that it has already.
         let pending =
             known.filter(|id| !membership.voters.contains(id) && matched(&self.metrics(), *id).is_none());
@@ -360,13 +360,13 @@ impl Seat {
 
 /// Looks after the members while this node leads, until the replica ends.
 pub(crate) async fn tend(seat: Arc<Seat>) {
-    let mut every = tokio::time::interval(TEND_EVERY);
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut every = kunci_process::interval(TEND_EVERY);
     let mut preference = Preference::default();
     loop {
         tokio::select! {
-            _ = every.tick() => {}
+            biased;
             () = seat.stopped.cancelled() => return,
+            _ = every.tick() => {}
         }
         if let Some(better) = preference.due(&seat) {
             tracing::info!(to = better, "another member should lead");

@@ -4,7 +4,7 @@
 
 use crate::batcher::Batcher;
 use crate::config::{OpenError, ReplicaConfig};
-use crate::data_folder::{DataFolder, Expected, Identity, Stores};
+use crate::data_folder::{DataFolder, Expected, Identity, Stores, identity_file};
 use crate::disk::Disk;
 use crate::lead::{Lead, NoLead};
 use crate::leader;
@@ -13,6 +13,7 @@ use crate::members;
 use crate::replica::{Raft, Replica};
 use crate::seat::Seat;
 use crate::state_machine::StateMachine;
+use crate::storage::Storage;
 use crate::term::Term;
 use crate::transport::{Asks, Host, Invited, Me, PeerDoor, PeerNetworks, Roster, dispatch};
 use crate::vitals::{self, Vitals};
@@ -23,7 +24,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The node that founds a cluster. Those that join get larger ids.
@@ -34,7 +34,12 @@ const INCOMING_MAX: usize = 64;
 impl Replica {
     /// Whether a node lives in the folder already.
     pub fn has_identity(data: &Path) -> bool {
-        data.join("identity").exists()
+        Self::has_identity_on(&Storage::system(), data)
+    }
+
+    /// As [`Replica::has_identity`], on any storage.
+    pub fn has_identity_on(storage: &Storage, data: &Path) -> bool {
+        storage.files().exists(&identity_file(data))
     }
 
     /// Starts the node that lives in the data folder.
@@ -42,9 +47,17 @@ impl Replica {
     /// # Errors
     /// In plain words, when there is none, or the folder can't be used as it is.
     pub async fn open(config: ReplicaConfig, door: PeerDoor) -> Result<Self, OpenError> {
-        let folder = DataFolder::open_existing(&config.data)?;
+        Self::open_on(Storage::system(), config, door).await
+    }
+
+    /// As [`Replica::open`], on any storage.
+    ///
+    /// # Errors
+    /// As [`Replica::open`].
+    pub async fn open_on(storage: Storage, config: ReplicaConfig, door: PeerDoor) -> Result<Self, OpenError> {
+        let folder = DataFolder::open_existing(&storage, &config.data)?;
         door.check_is_for(folder.identity().node_id)?;
-        start(config, door, folder).await
+        start(storage, config, door, folder).await
     }
 
     /// Forms a new cluster, whose tokens are all larger than `token_floor`, with this node as its only member.
@@ -56,10 +69,23 @@ impl Replica {
         door: PeerDoor,
         token_floor: Option<Revision>,
     ) -> Result<Self, OpenError> {
+        Self::form_on(Storage::system(), config, door, token_floor).await
+    }
+
+    /// As [`Replica::form`], on any storage.
+    ///
+    /// # Errors
+    /// As [`Replica::form`].
+    pub async fn form_on(
+        storage: Storage,
+        config: ReplicaConfig,
+        door: PeerDoor,
+        token_floor: Option<Revision>,
+    ) -> Result<Self, OpenError> {
         door.check_is_for(FOUNDER)?;
         let expected = Expected { node_id: Some(FOUNDER), cluster_id: None, token_floor };
-        let folder = new_folder(&config.data, expected)?;
-        start(config, door, folder).await
+        let folder = new_folder(&storage, &config.data, expected).await?;
+        start(storage, config, door, folder).await
     }
 
     /// Takes up an invitation into a cluster, as a learner with an empty log.
@@ -67,18 +93,32 @@ impl Replica {
     /// # Errors
     /// When a node lives in the folder already, or the folder can't be used as it is.
     pub async fn join(config: ReplicaConfig, door: PeerDoor, invited: Invited) -> Result<Self, OpenError> {
+        Self::join_on(Storage::system(), config, door, invited).await
+    }
+
+    /// As [`Replica::join`], on any storage.
+    ///
+    /// # Errors
+    /// As [`Replica::join`].
+    pub async fn join_on(
+        storage: Storage,
+        config: ReplicaConfig,
+        door: PeerDoor,
+        invited: Invited,
+    ) -> Result<Self, OpenError> {
         door.check_is_for(invited.node_id)?;
         let (node_id, cluster_id) = (Some(invited.node_id), Some(invited.cluster_id));
-        let folder = new_folder(&config.data, Expected { node_id, cluster_id, token_floor: None })?;
-        let replica = start(config, door, folder).await?;
+        let expected = Expected { node_id, cluster_id, token_floor: None };
+        let folder = new_folder(&storage, &config.data, expected).await?;
+        let replica = start(storage, config, door, folder).await?;
         invited.accept();
         Ok(replica)
     }
 }
 
-fn new_folder(data: &Path, expected: Expected) -> Result<DataFolder, OpenError> {
-    if Replica::has_identity(data) {
-        let folder = DataFolder::open_existing(data)?;
+async fn new_folder(storage: &Storage, data: &Path, expected: Expected) -> Result<DataFolder, OpenError> {
+    if Replica::has_identity_on(storage, data) {
+        let folder = DataFolder::open_existing(storage, data)?;
         let identity = folder.identity();
         return Err(OpenError::Occupied {
             folder: data.to_owned(),
@@ -86,13 +126,18 @@ fn new_folder(data: &Path, expected: Expected) -> Result<DataFolder, OpenError> 
             cluster_id: identity.cluster_id,
         });
     }
-    Ok(DataFolder::open(data, expected)?)
+    Ok(DataFolder::open_on(storage, data, expected).await?)
 }
 
-async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Result<Replica, OpenError> {
+async fn start(
+    storage: Storage,
+    config: ReplicaConfig,
+    door: PeerDoor,
+    folder: DataFolder,
+) -> Result<Replica, OpenError> {
     let identity = *folder.identity();
-    let Stores { log, snapshots } = folder.open_stores(&LogOptions::default())?;
-    let disk = Disk::new(config.data.clone(), log.syncs());
+    let Stores { log, snapshots } = folder.open_stores(&LogOptions::default()).await?;
+    let disk = Disk::new(Arc::clone(storage.files()), config.data.clone(), log.syncs());
     let state_machine = StateMachine::open(snapshots.clone()).map_err(OpenError::State)?;
     let machine = state_machine.machine();
     let settings = settings(&config, &identity).map_err(OpenError::Start)?;
@@ -102,12 +147,13 @@ async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Res
     let dialer = door.dialer(me, roster.clone());
     let asks = Asks::new(dialer.clone());
     let networks = PeerNetworks::new(dialer.clone(), asks.clone());
-    let raft = Raft::new(me.node_id, Arc::new(settings), networks, log, state_machine).await;
+    // Many kilobytes, once: on the heap, so that they aren't part of every future that opens a replica.
+    let raft = Box::pin(Raft::new(me.node_id, Arc::new(settings), networks, log, state_machine)).await;
     let raft = raft.map_err(|error| OpenError::Start(error.to_string()))?;
     begin(&raft, me, &config).await.map_err(OpenError::Start)?;
 
     let term = Term::new();
-    let nobody = Lead::Nobody { why: NoLead::Electing, since: Instant::now() };
+    let nobody = Lead::Nobody { why: NoLead::Electing, since: kunci_process::now() };
     let (lead, vitals) = (watch::Sender::new(nobody), Arc::new(Vitals::default()));
     let on_pulse = {
         let (vitals, lead) = (Arc::clone(&vitals), lead.subscribe());
@@ -117,7 +163,7 @@ async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Res
     let (calls, calls_here) = mpsc::channel(INCOMING_MAX);
     let stopped = CancellationToken::new();
     let host = Host::new(raft.clone(), snapshots, roster.clone(), on_pulse);
-    tokio::spawn(dispatch(host, incoming_here, calls, stopped.clone()));
+    kunci_process::spawn(dispatch(host, incoming_here, calls, stopped.clone()));
     let guard = door.open(me, roster.clone(), config.member.clone(), incoming);
 
     let seat = Arc::new(Seat {
@@ -143,9 +189,9 @@ async fn start(config: ReplicaConfig, door: PeerDoor, folder: DataFolder) -> Res
         door: Mutex::new(Some(guard)),
         folder: Mutex::new(Some(folder)),
     });
-    tokio::spawn(leader::watch(Arc::clone(&seat)));
-    tokio::spawn(members::tend(Arc::clone(&seat)));
-    tokio::spawn(vitals::beat(Arc::clone(&seat)));
+    kunci_process::spawn(leader::watch(Arc::clone(&seat)));
+    kunci_process::spawn(members::tend(Arc::clone(&seat)));
+    kunci_process::spawn(vitals::beat(Arc::clone(&seat)));
     Ok(Replica { seat })
 }
 

@@ -67,6 +67,7 @@ openraft::declare_raft_types!(
         NodeId = u64,
         Node = Member,
         LeaderId = openraft::impls::leader_id_std::LeaderId<Self::Term, Self::NodeId>,
+        AsyncRuntime = crate::runtime::Runtime,
 );
 
 /// Where an entry stands: the term of its leader, and its index.

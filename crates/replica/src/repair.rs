@@ -7,6 +7,7 @@
 use crate::data_folder::{DataFolder, FolderError};
 use crate::log_store::UnfinishedEnd;
 use crate::log_store::scan::LogScan;
+use crate::storage::{Storage, at_once};
 use std::fmt;
 use std::path::Path;
 
@@ -43,12 +44,14 @@ impl fmt::Display for RepairReport {
 /// Cuts an unfinished last record of the log in the data folder at `path`. Fails, and changes nothing, if a
 /// node runs on the folder or if the log is damaged beyond that.
 pub fn repair(path: &Path) -> Result<RepairReport, FolderError> {
-    let folder = DataFolder::open_existing(path)?;
+    let storage = Storage::system();
+    let files = &**storage.files();
+    let folder = DataFolder::open_existing(&storage, path)?;
     let log_folder = folder.log_folder();
-    if !log_folder.exists() {
+    if !files.exists(&log_folder) {
         return Ok(RepairReport { files: 0, records: 0, cut: Vec::new() });
     }
-    let scan = LogScan::of(&log_folder)?;
-    scan.cut_unfinished(&log_folder)?;
+    let scan = LogScan::of(files, &log_folder)?;
+    at_once(scan.cut_unfinished(files, &log_folder))?;
     Ok(RepairReport { files: scan.files, records: scan.records, cut: scan.unfinished })
 }

@@ -18,6 +18,7 @@ use kunci_core::event::Event;
 use kunci_core::reply::Reply;
 use kunci_core::view::View;
 use kunci_core::{LockTable, RequestKey};
+use kunci_process::timeout;
 use kunci_types::{ResourceName, Revision};
 use openraft::ServerState;
 use openraft::errors::{LinearizableReadError, RaftError};
@@ -26,7 +27,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// How long a read may wait for the leader's proof that it leads.
 const READ_WITHIN: Duration = Duration::from_secs(2);
@@ -64,9 +65,32 @@ impl Replica {
         if self.seat.is_storage_low() && self.is_new(&command) {
             return Err(Refusal::StorageLow);
         }
+        #[cfg(kunci_plants)]
+        if let Some(answered) = self.answered_alone(&command) {
+            return answered;
+        }
         let (reply, receiver) = oneshot::channel();
         self.seat.batcher.submit(Proposal { command, reply, too_late })?;
         Ok(receiver)
+    }
+
+    /// What a planted bug answers without a quorum.
+    #[cfg(kunci_plants)]
+    fn answered_alone(
+        &self,
+        command: &Command,
+    ) -> Option<Result<oneshot::Receiver<Result<Answered<Reply>, Refusal>>, Refusal>> {
+        let at = self.seat.machine.answered(Clone::clone);
+        let alone = crate::planted::with(|planted| planted.answers_alone(&at.value, command))??;
+        let (reply, receiver) = oneshot::channel();
+        // Nobody has dropped the receiver yet.
+        let _ = reply.send(Ok(at.map(|_| alone.reply)));
+        if alone.is_proposed {
+            let (reply, _) = oneshot::channel();
+            let proposal = Proposal { command: command.clone(), reply, too_late: None };
+            let _ = self.seat.batcher.submit(proposal);
+        }
+        Some(Ok(receiver))
     }
 
     /// Whether a command would begin something that needs room for long.
@@ -93,6 +117,14 @@ impl Replica {
             // Between two entries only the leader's clock says how much of a lease is left.
             Ok(Ok(_)) => {
                 let now = self.seat.term.now().ok_or(Refusal::NoLeader)?;
+                #[cfg(kunci_plants)]
+                if let Some(Some(other)) = self
+                    .seat
+                    .machine
+                    .view(|state| crate::planted::with(|planted| planted.looks_at(&state.table)))
+                {
+                    return Ok(self.seat.machine.answered(|_| view(&other.seen_at(now))));
+                }
                 Ok(self.seat.machine.answered(|table| view(&table.seen_at(now))))
             }
             Ok(Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_)))) => Err(Refusal::NoLeader),
@@ -283,10 +315,11 @@ impl Replica {
     /// Waits until the replica can't go on, and says why. The process should end then.
     pub async fn failed(&self) -> String {
         let mut failed = self.seat.failed.subscribe();
-        match failed.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_default(),
+        let why = failed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        match why {
+            Some(why) => why,
             // The sender lives as long as this handle.
-            Err(_) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 

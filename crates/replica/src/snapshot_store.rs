@@ -5,16 +5,17 @@
 //! `snapshot_store/format.rs` has the bytes, `snapshot_store/file.rs` the handle.
 
 mod file;
-mod format;
+pub(crate) mod format;
 
 use crate::data_folder::{ClusterId, FolderError, doing, put_in_place, sync_folder};
 use crate::raft_types::SnapshotMeta;
-use file::{FileFrom, in_file};
+use crate::storage::{Access, Files, OpenFile, Storage, at_once};
+use file::{FileFrom, FileTo, in_file};
 pub use file::{SnapshotChunks, SnapshotFile, SnapshotReceiver};
 pub use format::CHUNK_BYTES_MAX;
 use format::{Header, Reader, Writer};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter};
+use std::ffi::OsStr;
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,7 @@ pub struct SnapshotStore {
 
 #[derive(Debug)]
 struct Inner {
+    files: Arc<dyn Files>,
     folder: PathBuf,
     cluster_id: ClusterId,
     newest: Mutex<Option<SnapshotFile>>,
@@ -52,8 +54,20 @@ impl SnapshotStore {
     ///
     /// A damaged file is set aside as `….damaged` when the log still covers it, and else refused.
     pub fn open(folder: &Path, cluster_id: ClusterId, purged: Option<u64>) -> Result<Self, FolderError> {
-        remove_temporaries(folder)?;
+        at_once(Self::open_on(&Storage::system(), folder, cluster_id, purged))
+    }
+
+    /// As [`SnapshotStore::open`], on any storage.
+    pub async fn open_on(
+        storage: &Storage,
+        folder: &Path,
+        cluster_id: ClusterId,
+        purged: Option<u64>,
+    ) -> Result<Self, FolderError> {
+        let files = Arc::clone(storage.files());
+        remove_temporaries(&*files, folder)?;
         let inner = Inner {
+            files,
             folder: folder.to_owned(),
             cluster_id,
             newest: Mutex::new(None),
@@ -74,12 +88,18 @@ impl SnapshotStore {
         }
         for (path, what) in &damaged {
             tracing::warn!(file = %path.display(), what, "set a damaged snapshot aside; the log still covers it");
-            fs::rename(path, aside(path)).map_err(doing("set aside damaged snapshot", path))?;
+            let renamed = store.files().rename(path, &aside(path));
+            renamed.map_err(doing("set aside damaged snapshot", path))?;
         }
-        sync_folder(folder)?;
+        sync_folder(&**store.files(), folder).await?;
         *store.newest_slot() = newest;
         store.remove_old().map_err(doing("remove old snapshots in", folder))?;
         Ok(store)
+    }
+
+    /// What the files are among.
+    pub(crate) fn files(&self) -> &Arc<dyn Files> {
+        &self.inner.files
     }
 
     /// Where the files are.
@@ -94,7 +114,7 @@ impl SnapshotStore {
 
     /// Writes a snapshot from the chunks of its body, and makes it the one that counts. It is on disk when
     /// this returns. `ids_used`: the largest node id given out so far. Blocks; holds one chunk at a time.
-    pub fn write<C: AsRef<[u8]>>(
+    pub async fn write<C: AsRef<[u8]>>(
         &self,
         meta: SnapshotMeta,
         ids_used: u64,
@@ -103,11 +123,14 @@ impl SnapshotStore {
         let name = file_name(&meta);
         let (temporary, file) = self.temporary()?;
         let header = Header::new(self.inner.cluster_id, meta, ids_used);
-        let written = self.write_to(&temporary, file, header, chunks);
-        let placed = written.and_then(|snapshot| self.place(snapshot, &name));
+        let written = write_to(&temporary, &file, &header, chunks);
+        let placed = match written {
+            Ok(()) => self.sync_and_place(&temporary, &file, header, &name).await,
+            Err(error) => Err(error),
+        };
         if placed.is_err() {
             // The next open removes it if this can't: a full disk should at least get its room back.
-            drop(fs::remove_file(&temporary));
+            drop(self.files().remove(&temporary));
         }
         placed
     }
@@ -119,26 +142,26 @@ impl SnapshotStore {
     }
 
     /// Makes a checked snapshot the one that counts, if it isn't. For installing what was received.
-    pub fn keep(&self, snapshot: SnapshotFile) -> io::Result<SnapshotFile> {
+    pub async fn keep(&self, snapshot: SnapshotFile) -> io::Result<SnapshotFile> {
         let name = file_name(&snapshot.meta);
         if snapshot.path == self.inner.folder.join(&name) {
             return Ok(snapshot);
         }
         if snapshot.path.parent() == Some(&self.inner.folder) {
-            return self.place(snapshot, &name);
+            return self.place(snapshot, &name).await;
         }
         // A file of another store: that one keeps its own.
         let mut receiver = self.receive()?;
         while receiver.received() < snapshot.bytes() {
             receiver.take(receiver.received(), &snapshot.read_at(receiver.received(), CHUNK_BYTES_MAX)?)?;
         }
-        self.place(receiver.finish()?, &name)
+        self.place(receiver.finish().await?, &name).await
     }
 
     /// Reads a file completely, and gives a handle to it if it is whole and of this cluster.
     fn check(&self, path: &Path) -> io::Result<SnapshotFile> {
-        let file = Arc::new(File::open(path).map_err(|error| in_file("open", path, &error))?);
-        let bytes = file.metadata().map_err(|error| in_file("open", path, &error))?.len();
+        let file = self.files().open(path, Access::Read).map_err(|error| in_file("open", path, &error))?;
+        let bytes = file.bytes().map_err(|error| in_file("open", path, &error))?;
         let from = BufReader::new(FileFrom { file: Arc::clone(&file), at: 0 });
         let whole = Reader::begin(from).and_then(|mut reader| {
             while reader.next_chunk()?.is_some() {}
@@ -151,12 +174,19 @@ impl SnapshotStore {
             return Err(in_file("read", path, &io::Error::new(io::ErrorKind::InvalidInput, text)));
         }
         let Header { meta, ids_used, .. } = whole.header();
-        Ok(SnapshotFile { path: path.to_owned(), file, meta: meta.clone(), ids_used: *ids_used, bytes })
+        Ok(SnapshotFile {
+            files: Arc::clone(self.files()),
+            path: path.to_owned(),
+            file,
+            meta: meta.clone(),
+            ids_used: *ids_used,
+            bytes,
+        })
     }
 
     fn look_at_files(&self) -> Result<Found, FolderError> {
         let (mut whole, mut damaged) = (Vec::new(), Vec::new());
-        for path in snapshot_files(&self.inner.folder)? {
+        for path in snapshot_files(&**self.files(), &self.inner.folder)? {
             if whole.len() == SNAPSHOTS_KEPT {
                 break;
             }
@@ -172,37 +202,33 @@ impl SnapshotStore {
         Ok(Found { whole, damaged })
     }
 
-    fn temporary(&self) -> io::Result<(PathBuf, File)> {
+    fn temporary(&self) -> io::Result<(PathBuf, Arc<dyn OpenFile>)> {
         let number = self.inner.temporaries.fetch_add(1, Ordering::Relaxed);
         let path = self.inner.folder.join(format!("incoming-{number}{TEMPORARY_SUFFIX}"));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = self.files().open(&path, Access::New);
         Ok((path.clone(), file.map_err(|error| in_file("make", &path, &error))?))
     }
 
-    fn write_to<C: AsRef<[u8]>>(
+    async fn sync_and_place(
         &self,
         path: &Path,
-        file: File,
+        file: &Arc<dyn OpenFile>,
         header: Header,
-        chunks: impl IntoIterator<Item = C>,
+        name: &str,
     ) -> io::Result<SnapshotFile> {
+        file.sync_data().await.map_err(|error| in_file("sync", path, &error))?;
         let failed = |error: io::Error| in_file("write", path, &error);
-        let mut writer = Writer::begin(BufWriter::new(file), &header).map_err(failed)?;
-        for chunk in chunks {
-            writer.chunk(chunk.as_ref()).map_err(failed)?;
-        }
-        let file = writer.end().and_then(|buffered| Ok(buffered.into_inner()?)).map_err(failed)?;
-        file.sync_data().map_err(|error| in_file("sync", path, &error))?;
-        let bytes = file.metadata().map_err(failed)?.len();
-        let file = Arc::new(File::open(path).map_err(failed)?);
+        let bytes = file.bytes().map_err(failed)?;
+        let file = self.files().open(path, Access::Read).map_err(failed)?;
         let Header { meta, ids_used, .. } = header;
-        Ok(SnapshotFile { path: path.to_owned(), file, meta, ids_used, bytes })
+        let (files, path) = (Arc::clone(self.files()), path.to_owned());
+        self.place(SnapshotFile { files, path, file, meta, ids_used, bytes }, name).await
     }
 
     /// Gives a synced file its name, and removes what it replaces.
-    fn place(&self, snapshot: SnapshotFile, name: &str) -> io::Result<SnapshotFile> {
+    async fn place(&self, snapshot: SnapshotFile, name: &str) -> io::Result<SnapshotFile> {
         let path = self.inner.folder.join(name);
-        put_in_place(&snapshot.path, &path).map_err(io::Error::other)?;
+        put_in_place(&**self.files(), &snapshot.path, &path).await.map_err(io::Error::other)?;
         let placed = SnapshotFile { path, ..snapshot };
         let mut newest = self.newest_slot();
         if newest.as_ref().is_none_or(|newest| newest.meta.last_log_id <= placed.meta.last_log_id) {
@@ -214,9 +240,9 @@ impl SnapshotStore {
     }
 
     fn remove_old(&self) -> io::Result<()> {
-        let files = snapshot_files(&self.inner.folder).map_err(io::Error::other)?;
+        let files = snapshot_files(&**self.files(), &self.inner.folder).map_err(io::Error::other)?;
         for path in files.iter().skip(SNAPSHOTS_KEPT) {
-            fs::remove_file(path).map_err(|error| in_file("remove", path, &error))?;
+            self.files().remove(path).map_err(|error| in_file("remove", path, &error))?;
         }
         Ok(())
     }
@@ -226,29 +252,42 @@ impl SnapshotStore {
     }
 }
 
-/// The snapshot files in `folder` by name, newest first.
-pub(crate) fn snapshot_files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
-    let mut files = files_named(folder, |name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))?;
-    files.sort_by(|a, b| b.cmp(a));
-    Ok(files)
+fn write_to<C: AsRef<[u8]>>(
+    path: &Path,
+    file: &Arc<dyn OpenFile>,
+    header: &Header,
+    chunks: impl IntoIterator<Item = C>,
+) -> io::Result<()> {
+    let failed = |error: io::Error| in_file("write", path, &error);
+    let mut writer = Writer::begin(BufWriter::new(FileTo(Arc::clone(file))), header).map_err(failed)?;
+    for chunk in chunks {
+        writer.chunk(chunk.as_ref()).map_err(failed)?;
+    }
+    writer.end().and_then(|mut buffered| buffered.flush()).map_err(failed)
 }
 
-fn remove_temporaries(folder: &Path) -> Result<(), FolderError> {
-    for path in files_named(folder, |name| name.ends_with(TEMPORARY_SUFFIX))? {
-        fs::remove_file(&path).map_err(doing("remove half written snapshot", &path))?;
+/// The snapshot files in `folder` by name, newest first.
+pub(crate) fn snapshot_files(files: &dyn Files, folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let mut found = files_named(files, folder, |name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))?;
+    found.sort_by(|a, b| b.cmp(a));
+    Ok(found)
+}
+
+fn remove_temporaries(files: &dyn Files, folder: &Path) -> Result<(), FolderError> {
+    for path in files_named(files, folder, |name| name.ends_with(TEMPORARY_SUFFIX))? {
+        files.remove(&path).map_err(doing("remove half written snapshot", &path))?;
     }
     Ok(())
 }
 
-fn files_named(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, FolderError> {
-    let mut files = Vec::new();
-    for item in fs::read_dir(folder).map_err(doing("list folder", folder))? {
-        let item = item.map_err(doing("list folder", folder))?;
-        if item.file_name().to_str().is_some_and(&is_wanted) {
-            files.push(item.path());
-        }
-    }
-    Ok(files)
+fn files_named(
+    files: &dyn Files,
+    folder: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>, FolderError> {
+    let mut found = files.list(folder).map_err(doing("list folder", folder))?;
+    found.retain(|path| path.file_name().and_then(OsStr::to_str).is_some_and(&is_wanted));
+    Ok(found)
 }
 
 /// Names sort like the log ids they carry. A snapshot of nothing, which the library asks for in a log that was

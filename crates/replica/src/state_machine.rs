@@ -8,6 +8,7 @@ use crate::raft_types::{
     Applied, EntryBytes, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
 };
 use crate::snapshot_store::{SnapshotFile, SnapshotStore};
+use crate::storage::work;
 use crate::waiting_room::WaitingRoom;
 use futures::{Stream, TryStreamExt};
 use kunci_core::command::Entry;
@@ -45,6 +46,14 @@ impl MachineState {
 
     pub(crate) fn ids_used(&self) -> u64 {
         self.ids_used
+    }
+
+    fn apply(&mut self, entry: &Entry) -> kunci_core::reply::Applied {
+        #[cfg(kunci_plants)]
+        if let Some(applied) = crate::planted::with(|planted| planted.apply(&mut self.table, entry)) {
+            return applied;
+        }
+        self.table.apply(entry)
     }
 
     /// The state that a snapshot holds.
@@ -96,7 +105,7 @@ impl Machine {
             .map_err(|error| io::Error::other(format!("read log entry {index}: {error}")))?;
         let mut state = self.state_mut();
         // The library survives a panic less well than an error, and the process must end with words.
-        let applied = catch_unwind(AssertUnwindSafe(|| state.table.apply(&entry))).map_err(|_| {
+        let applied = catch_unwind(AssertUnwindSafe(|| state.apply(&entry))).map_err(|_| {
             io::Error::other(format!("apply log entry {index}: an invariant is broken (see above)"))
         })?;
         state.last = Some(id);
@@ -166,14 +175,10 @@ fn restore(snapshot: &SnapshotFile) -> io::Result<MachineState> {
     for chunk in snapshot.chunks()? {
         restore.chunk(&chunk?).map_err(io::Error::other)?;
     }
-    Ok(MachineState::restored(snapshot, restore.finish().map_err(io::Error::other)?))
-}
-
-/// Runs what blocks the disk beside the tasks.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    let table = restore.finish().map_err(io::Error::other)?;
+    #[cfg(kunci_plants)]
+    let table = crate::planted::with(|planted| planted.restored(table.clone())).unwrap_or(table);
+    Ok(MachineState::restored(snapshot, table))
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
@@ -222,7 +227,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn install_snapshot(&mut self, _meta: &SnapshotMeta, snapshot: SnapshotFile) -> io::Result<()> {
         let snapshots = self.snapshots.clone();
-        let restored = blocking(move || restore(&snapshots.keep(snapshot)?)).await?;
+        let files = Arc::clone(snapshots.files());
+        let restored = work(&files, async move { restore(&snapshots.keep(snapshot).await?) }).await?;
         self.machine.install(restored);
         Ok(())
     }
@@ -246,11 +252,12 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
         let (meta, ids_used) = (self.meta.clone(), self.ids_used);
         let (frozen, snapshots) = (self.frozen.clone(), self.snapshots.clone());
-        let file = blocking(move || {
+        let files = Arc::clone(snapshots.files());
+        let file = work(&files, async move {
             catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
                 io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
             })?;
-            snapshots.write(meta, ids_used, frozen.chunks())
+            snapshots.write(meta, ids_used, frozen.chunks()).await
         })
         .await?;
         tracing::info!(bytes = file.bytes(), file = %file.path().display(), "wrote a snapshot");

@@ -8,6 +8,8 @@ mod calls;
 mod dial;
 mod door;
 mod frame;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod handshake;
 mod links;
 mod raft_client;

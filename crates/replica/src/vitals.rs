@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 /// From one pulse to the next.
 const EVERY: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ struct Known {
 impl Vitals {
     /// Takes what a member says of itself.
     pub(crate) fn note(&self, from: u64, pulse: Pulse) {
-        self.known().pulses.insert(from, (pulse, Instant::now()));
+        self.known().pulses.insert(from, (pulse, kunci_process::now()));
     }
 
     /// What a member told this node lately.
@@ -80,7 +80,7 @@ impl Vitals {
     }
 
     fn note_census(&self, census: Census) {
-        self.known().census = Some((census, Instant::now()));
+        self.known().census = Some((census, kunci_process::now()));
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -89,7 +89,7 @@ impl Vitals {
 }
 
 fn is_fresh(at: Instant) -> bool {
-    Instant::now().saturating_duration_since(at) <= FRESH
+    kunci_process::now().saturating_duration_since(at) <= FRESH
 }
 
 /// Answers a member's pulse.
@@ -110,15 +110,15 @@ pub(crate) fn answer(
 
 /// Tells the leader once a second how this node is, and looks at the disk. Ends with the replica.
 pub(crate) async fn beat(seat: Arc<Seat>) {
-    let mut every = tokio::time::interval(EVERY);
-    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut every = kunci_process::interval(EVERY);
     let mut lead = seat.lead.subscribe();
     loop {
         tokio::select! {
+            biased;
+            () = seat.stopped.cancelled() => return,
             _ = every.tick() => {}
             // A new leader knows nobody yet.
             _ = lead.changed() => {}
-            () = seat.stopped.cancelled() => return,
         }
         seat.disk.look();
         let pulse = seat.pulse();

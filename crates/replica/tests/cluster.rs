@@ -1,5 +1,6 @@
 //! Several replicas: who belongs, who leads, and that both change without losing anything.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod cluster_support;

@@ -7,14 +7,14 @@ mod log_store_support;
 use kunci_replica::data_folder::{ClusterId, DataFolder, Expected, FolderError, Stores};
 use kunci_replica::log_store::LogOptions;
 use kunci_replica::raft_types::{LogId, SnapshotMeta, StoredMembership};
-use log_store_support::{append, entry, log_files, membership, vote};
+use log_store_support::{append, at_once, entry, log_files, membership, vote};
 use openraft::storage::RaftLogStorage;
 use std::fs;
 use std::path::Path;
 
 fn open(folder: &Path) -> Result<(DataFolder, Stores), FolderError> {
     let data = DataFolder::open(folder, Expected::default())?;
-    let stores = data.open_stores(&LogOptions::default())?;
+    let stores = at_once(data.open_stores(&LogOptions::default()))?;
     Ok((data, stores))
 }
 
@@ -26,7 +26,7 @@ async fn a_used_folder() -> tempfile::TempDir {
     append(&mut stores.log, (1..=3).map(|index| entry(index, "text"))).await.unwrap();
     let last = Some(LogId::new_term_index(1, 2));
     let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) };
-    stores.snapshots.write(meta, 3, [b"state"]).unwrap();
+    stores.snapshots.write(meta, 3, [b"state"]).await.unwrap();
     stores.log.purge(LogId::new_term_index(1, 1)).await.unwrap();
     stores.log.sync().await.unwrap();
     folder

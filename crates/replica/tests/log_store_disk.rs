@@ -11,7 +11,7 @@ mod log_store_support;
 use kunci_replica::data_folder::{DataFolder, Expected};
 use kunci_replica::log_store::{LogOptions, LogStore};
 use kunci_replica::raft_types::{LogId, SnapshotMeta, StoredMembership};
-use log_store_support::{append, entry, membership, small_files, texts, vote};
+use log_store_support::{append, at_once, entry, membership, small_files, texts, vote};
 use openraft::storage::RaftLogStorage;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -33,7 +33,7 @@ async fn traced_child() {
 
     let data = DataFolder::open(&folder.join("DATA"), Expected::default()).unwrap();
     acknowledge();
-    let mut stores = data.open_stores(&small_files()).unwrap();
+    let mut stores = data.open_stores(&small_files()).await.unwrap();
     stores.log.save_vote(&vote(1)).await.unwrap();
     acknowledge();
     for index in 1..=20 {
@@ -42,7 +42,7 @@ async fn traced_child() {
     }
     let last = Some(LogId::new_term_index(1, 15));
     let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) };
-    stores.snapshots.write(meta, 3, [b"state"]).unwrap();
+    stores.snapshots.write(meta, 3, [b"state"]).await.unwrap();
     acknowledge();
     stores.log.purge(LogId::new_term_index(1, 10)).await.unwrap();
     stores.log.truncate_after(Some(LogId::new_term_index(1, 18))).await.unwrap();
@@ -265,9 +265,10 @@ fn a_snapshot_that_finds_no_room_leaves_the_old_one_and_no_file() {
         let last = Some(LogId::new_term_index(1, index));
         SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(last, membership()) }
     };
-    store.write(covering(1), 3, [b"small"]).unwrap();
+    at_once(store.write(covering(1), 3, [b"small"])).unwrap();
 
-    let failure = store.write(covering(2), 3, std::iter::repeat_n(vec![1; 100_000], 20)).unwrap_err();
+    let chunks = std::iter::repeat_n(vec![1; 100_000], 20);
+    let failure = at_once(store.write(covering(2), 3, chunks)).unwrap_err();
 
     assert!(failure.to_string().contains("No space left"), "{failure}");
     assert_eq!(store.newest().unwrap().meta(), &covering(1));

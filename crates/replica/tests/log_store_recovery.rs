@@ -174,6 +174,35 @@ async fn a_flipped_bit_in_a_last_record_of_any_kind_refuses_to_open() {
     }
 }
 
+/// C103: only the end of a log can be unfinished. The last file is cut at each byte, too: it keeps what is whole.
+#[tokio::test]
+async fn a_log_cut_at_any_byte_of_any_file_keeps_all_whole_records_or_refuses_to_open() {
+    let folder = tempfile::tempdir().unwrap();
+    write_every_kind_of_record(folder.path()).await;
+    let files = log_files(folder.path());
+    let (last, earlier) = files.split_last().unwrap();
+    let cut_copy = |file: &Path, content: &[u8]| {
+        let copy = copy_of(folder.path());
+        fs::write(copy.path().join(file.file_name().unwrap()), content).unwrap();
+        copy
+    };
+    for file in earlier {
+        let content = fs::read(file).unwrap();
+        for cut in 0..content.len() {
+            let refused = refusal(cut_copy(file, &content[..cut]).path());
+            assert!(matches!(refused, FolderError::LogDamaged { .. }), "{}, byte {cut}", file.display());
+        }
+    }
+    let content = fs::read(last).unwrap();
+    let mut votes = Vec::new();
+    for cut in 0..=content.len() {
+        let (log, _) = LogStore::open(cut_copy(last, &content[..cut]).path(), &small_files()).unwrap();
+        votes.push(log.vote().unwrap());
+    }
+    votes.dedup();
+    assert_eq!(votes, [Some(vote(1)), Some(vote(2))], "the second vote is the last record");
+}
+
 #[tokio::test]
 async fn a_missing_file_in_the_middle_of_the_log_refuses_to_open() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +231,7 @@ async fn garbage_behind_the_last_record_refuses_to_open_and_says_what_to_do() {
 async fn repair_cuts_only_an_unfinished_last_record_and_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataFolder::open(folder.path(), Expected::default()).unwrap();
-    let mut log = data.open_stores(&LogOptions::default()).unwrap().log;
+    let mut log = data.open_stores(&LogOptions::default()).await.unwrap().log;
     log.save_vote(&vote(1)).await.unwrap();
     append(&mut log, [entry(1, "one"), entry(2, "two")]).await.unwrap();
     assert!(

@@ -1,6 +1,7 @@
 //! A member that was away comes back: by its log or by a snapshot, killed in the middle of it, with entries that the
 //! others never took.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod cluster_support;

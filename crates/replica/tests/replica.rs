@@ -1,5 +1,6 @@
 //! One replica with real files: what it acknowledges it keeps, and who waits is answered.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
 mod log_store_support;
@@ -280,7 +281,7 @@ async fn an_unknown_entry_stops_the_replica_in_plain_words() {
 /// Appends an entry with command 200 behind what is in the log.
 async fn append_of_a_later_release(data: &Path) {
     let folder = DataFolder::open(data, Expected::default()).unwrap();
-    let mut log = folder.open_stores(&LogOptions::default()).unwrap().log;
+    let mut log = folder.open_stores(&LogOptions::default()).await.unwrap().log;
     let last = log.last().unwrap().unwrap();
     let mut bytes = vec![kunci_core::ENTRY_FORMAT];
     bytes.extend(0_u64.to_be_bytes());

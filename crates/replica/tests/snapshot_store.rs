@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kunci_replica::data_folder::{ClusterId, FolderError};
 use kunci_replica::raft_types::{LogId, SnapshotMeta, StoredMembership};
 use kunci_replica::snapshot_store::{SnapshotFile, SnapshotStore};
-use log_store_support::membership;
+use log_store_support::{at_once, membership};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,8 @@ fn names(folder: &Path) -> Vec<String> {
 fn one_snapshot() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), None).unwrap();
-    let snapshot =
-        store.write(covering(10), 3, [b"first chunk".to_vec(), vec![7; 300], b"last".to_vec()]).unwrap();
+    let chunks = [b"first chunk".to_vec(), vec![7; 300], b"last".to_vec()];
+    let snapshot = at_once(store.write(covering(10), 3, chunks)).unwrap();
     (folder, snapshot.path().to_owned())
 }
 
@@ -62,8 +62,8 @@ fn the_newest_two_are_kept_and_an_open_handle_outlives_its_file() {
     let (folder, _) = one_snapshot();
     let store = open(folder.path(), None).unwrap();
     let oldest = store.newest().unwrap();
-    store.write(covering(20), 3, [b"twenty"]).unwrap();
-    store.write(covering(30), 3, [b"thirty"]).unwrap();
+    at_once(store.write(covering(20), 3, [b"twenty"])).unwrap();
+    at_once(store.write(covering(30), 3, [b"thirty"])).unwrap();
 
     assert_eq!(names(folder.path()).len(), 2);
     assert!(!oldest.path().exists());
@@ -101,7 +101,7 @@ fn a_flipped_bit_anywhere_in_a_snapshot_is_seen() {
 #[test]
 fn a_damaged_newest_snapshot_is_set_aside_while_the_log_covers_it() {
     let (folder, _) = one_snapshot();
-    let newest = open(folder.path(), None).unwrap().write(covering(20), 3, [b"twenty"]).unwrap();
+    let newest = at_once(open(folder.path(), None).unwrap().write(covering(20), 3, [b"twenty"])).unwrap();
     let content = fs::read(newest.path()).unwrap();
     fs::write(newest.path(), &content[..content.len() - 1]).unwrap();
 
@@ -172,16 +172,16 @@ fn a_snapshot_received_in_pieces_counts_once_it_is_whole_and_kept() {
     let mut broken = store.receive().unwrap();
     broken.take(0, &content[..100]).unwrap();
     assert!(broken.take(50, &content[50..]).is_err(), "a piece at a wrong offset was taken");
-    assert!(broken.finish().is_err(), "half a snapshot was taken for a whole one");
+    assert!(at_once(broken.finish()).is_err(), "half a snapshot was taken for a whole one");
     assert_eq!(names(folder.path()), Vec::<String>::new(), "a refused one leaves nothing behind");
 
     let mut receiver = store.receive().unwrap();
     for piece in content.chunks(100) {
         receiver.take(receiver.received(), piece).unwrap();
     }
-    let received = receiver.finish().unwrap();
+    let received = at_once(receiver.finish()).unwrap();
     assert!(store.newest().is_none(), "it counts before it is installed");
-    store.keep(received).unwrap();
+    at_once(store.keep(received)).unwrap();
 
     assert_eq!(store.newest().unwrap().meta(), &covering(10));
     assert_eq!(fs::read(store.newest().unwrap().path()).unwrap(), content);

@@ -30,11 +30,11 @@ pub use init::FormAsked;
 pub use openapi::openapi_json;
 
 use crate::service::Service;
+use crate::streams::Listener;
 use front::Front;
 use kunci_replica::Member;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -132,7 +132,7 @@ impl HttpDoor {
     /// are under way out, for a bounded time. Once.
     ///
     /// Calls that wait are ended with a retriable refusal, and streams of events end.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+    pub async fn serve(self, listener: impl Listener, stop: CancellationToken) {
         let stopped = async {
             stop.cancelled().await;
             self.front.end().await;

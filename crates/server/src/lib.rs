@@ -3,11 +3,18 @@
 //! Owns: settings, the front doors, start and stop of a process. Never: a rule of the locks, or a door that calls
 //! another door.
 
+#![cfg_attr(
+    test,
+    expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")
+)]
+
 pub mod config;
 pub mod http;
 pub mod native;
 pub mod node;
 pub mod service;
+mod streams;
 mod tcp;
 
 pub use kunci_replica::repair::{RepairReport, repair};
+pub use streams::{ClientStream, Listener};

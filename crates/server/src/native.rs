@@ -16,10 +16,10 @@ mod together;
 mod way;
 
 use crate::service::Service;
+use crate::streams::Listener;
 use front::Front;
 use kunci_replica::Member;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What the door allows a peer. None of it is policy: it protects one node.
@@ -82,7 +82,7 @@ impl NativeDoor {
     /// Serves until `stop`, then lets the answers that are under way out, for a bounded time. Once.
     ///
     /// Calls that wait are ended with a retriable refusal.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+    pub async fn serve(self, listener: impl Listener, stop: CancellationToken) {
         let front = self.front.clone();
         let stopped = async {
             stop.cancelled().await;

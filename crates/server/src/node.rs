@@ -4,18 +4,22 @@
 
 mod beginning;
 mod doors;
+mod ground;
 mod house;
 mod log;
 mod news;
 mod signals;
 
 use crate::config::Settings;
+use crate::streams::Listener;
 use beginning::Beginning;
-use doors::Doors;
 use house::House;
+use kunci_replica::Replica;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signals::Signals;
 use tracing::error;
+
+pub use ground::{Founding, Ground, Listeners, StopSignals};
 
 /// What a process ends with that can't go on: `EX_SOFTWARE` of sysexits.
 pub const EXIT_FATAL: i32 = 70;
@@ -45,8 +49,8 @@ pub async fn run(settings: &Settings) -> Ended {
         }
     };
     // Before the data folder: a second node by mistake shouldn't form a cluster that nobody wants.
-    match Doors::open(settings).await {
-        Ok(doors) => live(settings, doors, signals).await,
+    match doors::open(settings).await {
+        Ok(ground) => live(ground, signals, |_| {}).await,
         Err(why) => {
             error!("{why}");
             Ended::NotStarted
@@ -54,11 +58,17 @@ pub async fn run(settings: &Settings) -> Ended {
     }
 }
 
-async fn live(settings: &Settings, doors: Doors, mut signals: Signals) -> Ended {
-    let Doors { listeners, http, peers, me } = doors;
-    let mut house = House::new(settings, &me);
+/// Lives on any ground, from open doors to the end, whichever it is. `entered` is shown the replica once it is there.
+pub async fn live<L: Listener>(
+    ground: Ground<L>,
+    mut signals: impl StopSignals,
+    entered: impl FnOnce(&Replica) + Send,
+) -> Ended {
+    let Ground { listeners, http, peers, storage, replica, http_limits, native_limits, founding } = ground;
+    let data = replica.data.clone();
+    let mut house = House::new(http_limits, native_limits, &replica.member);
     let front_doors = house.doors.clone();
-    let beginning = Beginning { settings, peers, me, doors: &front_doors };
+    let beginning = Beginning { storage, config: replica, founding, peers, doors: &front_doors };
     let begun = if beginning.is_awaited() {
         house.serve(listeners);
         signals.or_else(beginning.wait(http)).await
@@ -79,9 +89,11 @@ async fn live(settings: &Settings, doors: Doors, mut signals: Signals) -> Ended 
         }
         Err(signal) => return house.stop(None, signal, &mut signals).await,
     };
-    tokio::spawn(news::announce(replica.clone(), http));
-    tokio::spawn(news::tell(replica.clone(), settings.data.clone()));
+    kunci_process::spawn(news::announce(replica.clone(), http));
+    kunci_process::spawn(news::tell(replica.clone(), data));
+    entered(&replica);
     tokio::select! {
+        biased;
         signal = signals.next() => house.stop(Some(&replica), signal, &mut signals).await,
         why = replica.failed() => {
             error!("this node can't go on: {why}; nothing that was acknowledged is lost, start it again");

@@ -3,12 +3,15 @@
 //! Owns: when a silent peer counts as gone, and that running out of descriptors neither spins nor parks a door. Never: a
 //! byte of a protocol.
 
-use rustix::net::sockopt;
-use std::io;
+use crate::streams::{ClientStream, Listener};
+use kunci_process::sleep;
+use rustix::net::{Shutdown, shutdown, sockopt};
+use std::io::{self, IoSlice};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// A silent peer is asked after this time whether it is there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
@@ -27,45 +30,88 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 /// Connections that a stop still takes: as many as a listener keeps waiting.
 const LEFT_OVER_MAX: usize = 1_024;
 
-/// Sets what every connection has: no delay, and an end for a peer that is gone without a word.
-pub(crate) fn set_options(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEPALIVE_AFTER)?;
-    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_EVERY)?;
-    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_TIMES)?;
-    sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_MS)?;
-    Ok(())
+impl ClientStream for TcpStream {
+    fn prepare(&self) -> io::Result<()> {
+        self.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(self, true)?;
+        sockopt::set_tcp_keepidle(self, KEEPALIVE_AFTER)?;
+        sockopt::set_tcp_keepintvl(self, KEEPALIVE_EVERY)?;
+        sockopt::set_tcp_keepcnt(self, KEEPALIVE_TIMES)?;
+        sockopt::set_tcp_user_timeout(self, UNACKNOWLEDGED_MS)?;
+        Ok(())
+    }
+
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_ready(cx)
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_write_ready(cx)
+    }
+
+    fn try_read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        Self::try_read(self, bytes)
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        Self::try_write(self, bytes)
+    }
+
+    fn try_write_vectored(&self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
+        Self::try_write_vectored(self, bytes)
+    }
+
+    fn end_writing(&self) -> io::Result<()> {
+        Ok(shutdown(self, Shutdown::Write)?)
+    }
+
+    /// Unread bytes hide the close from whoever waits to read, so this asks for urgent data, which nobody sends, and
+    /// which the runtime also reports as ready when the reading side is closed.
+    async fn closed_by_peer(&self) {
+        // An error ends the connection just as well.
+        drop(self.ready(Interest::PRIORITY).await);
+    }
 }
 
-/// Waits until the peer has closed its side, also while bytes that it sent before are unread.
-///
-/// Unread bytes hide the close from whoever waits to read, so this asks for urgent data, which nobody sends, and
-/// which the runtime also reports as ready when the reading side is closed.
-pub(crate) async fn closed_by_peer(stream: &TcpStream) {
-    // An error ends the connection just as well.
-    drop(stream.ready(Interest::PRIORITY).await);
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<TcpStream> {
+        let (stream, _) = Self::accept(self).await?;
+        Ok(stream)
+    }
+
+    fn left_over(self) -> Vec<TcpStream> {
+        let Ok(listener) = self.into_std() else { return Vec::new() };
+        // It doesn't block: `into_std` leaves it so.
+        let streams = std::iter::from_fn(|| listener.accept().ok()).take(LEFT_OVER_MAX);
+        let usable = streams.filter_map(|(stream, _)| {
+            stream.set_nonblocking(true).ok()?;
+            TcpStream::from_std(stream).ok()
+        });
+        usable.collect()
+    }
 }
 
 /// A listener that gets over failing accepts.
-pub(crate) struct Accepting {
-    listener: TcpListener,
+pub(crate) struct Accepting<L> {
+    listener: L,
     /// What is accepted, for the log.
     what: &'static str,
     said: Option<Instant>,
     unsaid: u64,
 }
 
-impl Accepting {
-    pub(crate) fn new(listener: TcpListener, what: &'static str) -> Self {
+impl<L: Listener> Accepting<L> {
+    pub(crate) fn new(listener: L, what: &'static str) -> Self {
         Self { listener, what, said: None, unsaid: 0 }
     }
 
     /// The next connection. Safe to drop while it waits.
-    pub(crate) async fn next(&mut self) -> TcpStream {
+    pub(crate) async fn next(&mut self) -> L::Stream {
         loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => return stream,
+                Ok(stream) => return stream,
                 Err(error) => {
                     self.failed(&error);
                     if !is_of_one_peer(&error) {
@@ -78,7 +124,7 @@ impl Accepting {
 
     fn failed(&mut self, error: &io::Error) {
         self.unsaid += 1;
-        let now = Instant::now();
+        let now = kunci_process::now();
         if self.said.is_none_or(|said| now.duration_since(said) >= SAY_EVERY) {
             tracing::error!(
                 %error,
@@ -91,15 +137,8 @@ impl Accepting {
     }
 
     /// Closes the listener, and gives those that were connected and not taken yet: they would be reset with it.
-    pub(crate) fn left_over(self) -> Vec<TcpStream> {
-        let Ok(listener) = self.listener.into_std() else { return Vec::new() };
-        // It doesn't block: `into_std` leaves it so.
-        let streams = std::iter::from_fn(|| listener.accept().ok()).take(LEFT_OVER_MAX);
-        let usable = streams.filter_map(|(stream, _)| {
-            stream.set_nonblocking(true).ok()?;
-            TcpStream::from_std(stream).ok()
-        });
-        usable.collect()
+    pub(crate) fn left_over(self) -> Vec<L::Stream> {
+        self.listener.left_over()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every call of the HTTP door over a real socket and a real replica: what it answers and what it refuses.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod http_support;
 
 use http_support::{Node, until};

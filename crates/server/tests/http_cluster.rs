@@ -1,5 +1,6 @@
 //! A node of no cluster, forming one, and changing who is in it: the calls under `/cluster`.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, reason = "a test helper fails by panicking")]
 
 mod http_support;

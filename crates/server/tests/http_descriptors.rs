@@ -1,5 +1,7 @@
 //! A node that has run out of file descriptors. Alone in its process, because it lowers the process's limit.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod http_support;
 
 use http_support::{Node, until};

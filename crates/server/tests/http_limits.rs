@@ -1,5 +1,7 @@
 //! Peers that misbehave: too much, too slow, or gone.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod http_support;
 
 use http_support::{Node, request, until};

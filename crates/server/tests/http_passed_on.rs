@@ -1,5 +1,6 @@
 //! Calls to a node that doesn't lead: passed on to the leader, and no different for their clients.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, reason = "a test helper fails by panicking")]
 
 mod http_support;

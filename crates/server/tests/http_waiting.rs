@@ -1,5 +1,7 @@
 //! Calls that wait: held open, answered later, taken up again, and left behind by clients that go away.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod http_support;
 
 use http_support::{Node, SOON, request, until};

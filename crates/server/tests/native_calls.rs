@@ -1,5 +1,7 @@
 //! Each request of the native protocol and its answers, on a real socket.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod native_support;
 
 use kunci_replica::{Lead, NoLead};

@@ -1,6 +1,7 @@
 //! Thousands of idle native connections, and a node without file descriptors. Alone in its process, because it changes the
 //! process's limits.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

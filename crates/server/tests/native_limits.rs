@@ -1,5 +1,7 @@
 //! Peers of the native door that misbehave: too much, too slow, wrong, or gone.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod native_support;
 
 use kunci_server::native::NativeLimits;

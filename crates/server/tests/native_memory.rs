@@ -1,5 +1,7 @@
 //! What a crowd of clients that never read costs the node. Alone in its process, whose memory is measured.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod native_support;
 
 use native_support::{Client, Node, field};

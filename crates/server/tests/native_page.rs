@@ -1,5 +1,7 @@
 //! The examples of docs/protocol.md, played on a cluster of three.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod native_support;
 
 use kunci_api::native::{Answer, Line, Op};

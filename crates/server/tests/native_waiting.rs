@@ -1,5 +1,7 @@
 //! Many requests on one native connection: their order, waits that are left behind, and ends of every kind.
 
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
+
 mod native_support;
 
 use kunci_server::native::NativeLimits;

@@ -10,15 +10,30 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Each crate and the crates of ours that it may name, except in its own tests.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("kunci-types", &[]),
+    ("kunci-process", &[]),
     ("kunci-core", &["kunci-types"]),
-    ("kunci-replica", &["kunci-types", "kunci-core"]),
+    ("kunci-replica", &["kunci-types", "kunci-process", "kunci-core"]),
     ("kunci-api", &["kunci-types"]),
-    ("kunci-server", &["kunci-types", "kunci-core", "kunci-replica", "kunci-api"]),
-    ("kunci-client", &["kunci-types", "kunci-api"]),
+    ("kunci-server", &["kunci-types", "kunci-process", "kunci-core", "kunci-replica", "kunci-api"]),
+    ("kunci-client", &["kunci-types", "kunci-process", "kunci-api"]),
     ("kunci-bench", &["kunci-types", "kunci-client"]),
+    ("kunci-oracle", &[]),
     ("kunci-fence", &["kunci-types"]),
+    (
+        "kunci-sim",
+        &[
+            "kunci-types",
+            "kunci-process",
+            "kunci-core",
+            "kunci-replica",
+            "kunci-api",
+            "kunci-server",
+            "kunci-client",
+            "kunci-oracle",
+        ],
+    ),
     (
         "kunci-cli",
         &["kunci-types", "kunci-api", "kunci-client", "kunci-server", "kunci-bench", "kunci-fence"],

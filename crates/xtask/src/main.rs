@@ -16,6 +16,7 @@ mod layers;
 mod links;
 mod repo;
 mod run;
+mod sim;
 mod step;
 mod test;
 mod tidy;
@@ -74,6 +75,18 @@ enum Task {
         #[arg(long, value_name = "SECONDS")]
         seconds: Option<u32>,
     },
+    /// Run the simulator: `cargo xtask sim --help` is its own. Without arguments, everything that CI runs of it.
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// What the simulator takes: a seed, for example.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Run the simulator on seeds that nobody ran before, for so many simulated hours.
+    Soak {
+        /// How many, all worlds together.
+        hours: f64,
+    },
     /// Stop real holders past their lease, let others take over, wake the first: their late writes must be refused.
     ///
     /// Twenty rounds each against PostgreSQL, Redis, a file and the HTTP proxy, with real servers and a cluster of three.
@@ -121,6 +134,8 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Docs => Step::Docs.run(&repo),
         Task::Test { arguments } => test::run(&repo, arguments),
         Task::Fuzz { seconds } => fuzz::run(&repo, *seconds),
+        Task::Sim { arguments } => sim::run(&repo, arguments),
+        Task::Soak { hours } => sim::run(&repo, &["--hours".to_owned(), hours.to_string()]),
         Task::Zombie { without_fence: false, only } => zombie::run(&repo, only.as_deref()),
         Task::Zombie { without_fence: true, only } => zombie::run_without_fence(&repo, only.as_deref()),
         Task::Growth => Step::Growth.run(&repo),

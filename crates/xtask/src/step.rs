@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, fuzz, growth, layers, run, test, tidy, zombie};
+use crate::{deny, docs, examples, fuzz, growth, layers, run, sim, test, tidy, zombie};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ pub(crate) enum Step {
     Clippy,
     Docs,
     Test,
+    Sim,
     Zombie,
     Fuzz,
     Growth,
@@ -25,13 +26,14 @@ pub(crate) enum Step {
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 11] = [
+    pub(crate) const ALL: [Step; 12] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
         Step::Clippy,
         Step::Docs,
         Step::Test,
+        Step::Sim,
         Step::Zombie,
         Step::Fuzz,
         Step::Growth,
@@ -48,6 +50,7 @@ impl Step {
             Step::Clippy => "cargo xtask clippy",
             Step::Docs => "cargo xtask docs",
             Step::Test => "cargo xtask test",
+            Step::Sim => "cargo xtask sim",
             Step::Zombie => "cargo xtask zombie",
             Step::Fuzz => "cargo xtask fuzz",
             Step::Growth => "cargo xtask growth",
@@ -69,6 +72,7 @@ impl Step {
             ),
             Step::Docs => docs::run(repo),
             Step::Test => test::run(repo, &[]),
+            Step::Sim => sim::ci(repo),
             Step::Zombie => zombie::check(repo),
             Step::Fuzz => fuzz::run(repo, None),
             Step::Growth => growth::run(repo),

@@ -1,7 +1,7 @@
 //! Calls in few words.
 
 use crate::client::Caller;
-use crate::history::{Answer, Held, History, Op, Outcome, Told};
+use kunci_oracle::{Answer, Held, History, Op, Outcome, Told};
 use std::net::SocketAddr;
 use std::time::Duration;
 

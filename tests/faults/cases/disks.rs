@@ -4,8 +4,8 @@ use super::asking::{Ask, acquire, answer, client, release};
 use super::scene::Scene;
 use crate::client::Caller;
 use crate::clock::{now_us, pause, wait_for};
-use crate::history::{Answer, Told};
 use crate::world::DiskFault;
+use kunci_oracle::{Answer, Told};
 use std::time::Duration;
 
 /// A follower whose syncs take 300 ms is no hindrance: the quorum is the other two.

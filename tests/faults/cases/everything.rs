@@ -2,8 +2,8 @@
 
 use super::scene::Scene;
 use crate::clock::{now_us, pause, since};
-use crate::random::Random;
 use crate::world::{DiskFault, Way, World};
+use kunci_oracle::Random;
 use std::time::Duration;
 
 /// How long it goes on. A soak sets `KUNCI_FAULTS_SECONDS`.

@@ -3,8 +3,8 @@
 use super::asking::{Ask, acquire, answer, client};
 use super::scene::Scene;
 use crate::clock::{now_us, pause, since};
-use crate::history::{Op, Told};
 use crate::world::Way;
+use kunci_oracle::{Op, Told};
 use std::time::Duration;
 
 /// A refusal for want of a quorum comes at once: so long at most, from the node itself.

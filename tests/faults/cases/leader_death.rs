@@ -3,7 +3,7 @@
 use super::asking::{Ask, acquire, client, status};
 use super::scene::Scene;
 use crate::clock::{now_us, pause};
-use crate::history::Told;
+use kunci_oracle::Told;
 
 const ROUNDS: usize = 20;
 /// L4, with the default timing.

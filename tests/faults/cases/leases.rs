@@ -3,7 +3,7 @@
 use super::asking::{Ask, acquire, client, keep};
 use super::scene::Scene;
 use crate::clock::{now_us, pause, since};
-use crate::history::Told;
+use kunci_oracle::Told;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -117,7 +117,7 @@ fn remaining_time_is_sane_through_every_leader_change() {
             let (doors, history, mine) = (doors.clone(), history.clone(), mine.clone());
             scene.world.begin_inside(move || async move {
                 let mut caller = client(10 + node as u64, &doors, &history);
-                let status = crate::history::Op::Status { resource: "c21/r".to_owned() };
+                let status = kunci_oracle::Op::Status { resource: "c21/r".to_owned() };
                 let begun_us = now_us();
                 let (mut told, mut refused) = (0, 0);
                 while since(begun_us) < Duration::from_secs(12) {

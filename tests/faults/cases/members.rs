@@ -3,9 +3,9 @@
 use super::asking::{Ask, acquire, client, status};
 use super::scene::Scene;
 use crate::clock::{now_us, pause, wait_for};
-use crate::history::History;
 use crate::run::Run;
 use crate::world::World;
+use kunci_oracle::History;
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::asking::{Ask, acquire, client, release};
 use super::scene::Scene;
 use crate::clock::{pause, since};
-use crate::history::{Op, Outcome, Told};
+use kunci_oracle::{Op, Outcome, Told};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;

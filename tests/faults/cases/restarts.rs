@@ -3,7 +3,7 @@
 use super::asking::{Ask, Mine, acquire, client, keep, release, status};
 use super::scene::Scene;
 use crate::clock::{now_us, pause};
-use crate::history::{Op, Told};
+use kunci_oracle::{Op, Told};
 use std::time::Duration;
 
 /// How long nobody is served at most while a leader that is asked to stop hands over.

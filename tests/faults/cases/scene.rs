@@ -1,11 +1,11 @@
 //! A cluster at work: what most cases begin with and end with.
 
-use crate::checks::{self, Summary};
+use crate::checks;
 use crate::clock::now_us;
-use crate::history::{Op, Told};
 use crate::run::Run;
 use crate::workload::{Plan, Prober, Tally, Workload};
 use crate::world::World;
+use kunci_oracle::{Op, Summary, Told};
 
 /// Nodes, clients and the record, in the order in which they must go.
 pub(super) struct Scene {

@@ -13,7 +13,7 @@ fn a_node_without_faults_keeps_its_promises() {
     pause(6_000);
     let tally = scene.rest();
     assert_eq!((tally.unsettled, tally.lost), (0, 0));
-    let hand_overs = checks::hand_overs(&scene.run.history.calls());
+    let hand_overs = kunci_oracle::hand_overs(&scene.run.history.calls());
     println!("{hand_overs:?}");
     // What L1 allows, and time for an answer on a busy machine.
     assert!(hand_overs.iter().all(|hand_over| hand_over.delay_ms <= 250 + 150), "{hand_overs:?}");

@@ -12,11 +12,11 @@ mod vitals;
 
 use super::scene::Scene;
 use crate::clock::{now_us, pause, since, wait_for};
-use crate::random::Random;
 use crate::run::Run;
 use crate::world::World;
 use beliefs::Beliefs;
 use kunci_client::Client;
+use kunci_oracle::Random;
 use member::{Shared, live};
 use renewals::Renewals;
 use rustix::process::{Resource, getrlimit, setrlimit};

@@ -2,7 +2,6 @@
 
 use super::asking::{Ask, acquire, client};
 use super::scene::Scene;
-use crate::checks;
 use crate::clock::{now_us, pause, since};
 use crate::run::Run;
 use crate::world::{FalseTime, World};
@@ -58,7 +57,7 @@ fn a_wall_clock_step_moves_no_lease() {
     println!("a lease of {TTL_MS} ms went on to the next after {lasted_ms} ms");
     assert!((TTL_MS..TTL_MS + 600).contains(&lasted_ms), "{lasted_ms} ms");
 
-    let hand_overs = checks::hand_overs(&scene.run.history.calls());
+    let hand_overs = kunci_oracle::hand_overs(&scene.run.history.calls());
     println!("{hand_overs:?}");
     assert!(hand_overs.iter().all(|hand_over| hand_over.delay_ms < 600), "{hand_overs:?}");
     clocks[leader - 1].jump(DAY_S);

@@ -2,13 +2,13 @@
 //!
 //! Dropping it closes the socket at once, so an answer that is still to come is lost.
 
-use crate::history::{Answer, Position};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use kunci_oracle::{Answer, Position};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;

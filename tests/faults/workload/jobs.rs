@@ -2,8 +2,8 @@
 
 use super::Plan;
 use crate::client::Caller;
-use crate::history::{History, Op, Told};
-use crate::random::Random;
+use kunci_oracle::Random;
+use kunci_oracle::{History, Op, Told};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::sleep;

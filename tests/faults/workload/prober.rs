@@ -1,8 +1,8 @@
 //! One client that acquires and releases names of its own without pause, to see when the cluster serves.
 
 use crate::client::Caller;
-use crate::history::{History, Op, Outcome, Told};
 use crate::world::World;
+use kunci_oracle::{History, Op, Outcome, Told};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

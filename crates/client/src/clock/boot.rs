@@ -61,7 +61,7 @@ impl Alarm for BootAlarm {
                 return;
             }
             while now() < at {
-                tokio::time::sleep(LOOK_EVERY.min(at.since(now()))).await;
+                kunci_process::sleep(LOOK_EVERY.min(at.since(now()))).await;
             }
         })
     }

@@ -9,12 +9,13 @@ use super::link::{CallError, Order, Reply, Standing};
 use crate::connector::BoxedStream;
 use crate::wire;
 use kunci_api::native::{Outcome, Request};
+use kunci_process::sleep_until;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// While an answer is missing, this much silence is asked about.
 const ASK_AFTER: Duration = Duration::from_secs(1);
@@ -89,8 +90,8 @@ impl Conversation {
             last_tag: OWN_TAG,
             standing,
             asked_at: None,
-            opened_at: Instant::now(),
-            busy_since: Instant::now(),
+            opened_at: kunci_process::now(),
+            busy_since: kunci_process::now(),
         };
         wire::write(wire::hello(), OWN_TAG, &mut this.unwritten);
         let hello = std::mem::take(&mut this.unwritten);
@@ -140,6 +141,7 @@ impl Conversation {
             let silent_at = self.silent_at();
             let has_room = self.has_room();
             tokio::select! {
+                biased;
                 read = self.reader.read_buf(self.lines.buffer()) => match read {
                     Ok(0) => return End::broken("closed by the server"),
                     Ok(_) => if let Err(end) = self.answers() { return end },
@@ -182,7 +184,7 @@ impl Conversation {
             return;
         }
         if self.unanswered.is_empty() {
-            self.busy_since = Instant::now();
+            self.busy_since = kunci_process::now();
         }
         self.last_tag += 1;
         wire::write(order.request, self.last_tag, &mut self.unwritten);
@@ -220,14 +222,14 @@ impl Conversation {
     }
 
     fn silence(&mut self) -> Option<End> {
-        if Instant::now() < self.silent_at() {
+        if kunci_process::now() < self.silent_at() {
             return None;
         }
         if self.asked_at.is_some() {
             return Some(End::broken("the server has fallen silent"));
         }
         wire::write(Request::Ping, OWN_TAG, &mut self.unwritten);
-        self.asked_at = Some(Instant::now());
+        self.asked_at = Some(kunci_process::now());
         None
     }
 

@@ -7,11 +7,12 @@ use super::conversation::{Conversation, End};
 use super::known::Known;
 use crate::connector::Connector;
 use kunci_api::native::{Outcome, Request};
+use kunci_process::{sleep_until, timeout};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long a connection may take to be made.
@@ -80,7 +81,7 @@ impl Standing {
     fn new() -> Self {
         Self {
             health: AtomicU8::new(Health::Connecting as u8),
-            heard: Mutex::new(Instant::now()),
+            heard: Mutex::new(kunci_process::now()),
             doubted: watch::Sender::new(None),
             turns: watch::Sender::new(0),
             why: Mutex::new(None),
@@ -106,7 +107,7 @@ impl Standing {
     }
 
     pub(super) fn heard_now(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = kunci_process::now();
     }
 
     pub(super) fn heard(&self) -> Instant {
@@ -130,7 +131,7 @@ impl Link {
         let (orders, to_send) = mpsc::channel(ORDERS_MAX);
         let standing = Arc::new(Standing::new());
         let keeper = LinkKeeper { address: address.clone(), connector, known, standing: standing.clone() };
-        tokio::spawn(async move { stop.run_until_cancelled(keeper.run(to_send)).await });
+        kunci_process::spawn(async move { stop.run_until_cancelled(keeper.run(to_send)).await });
         Self { id, address, orders, standing }
     }
 
@@ -160,7 +161,7 @@ impl Link {
         request: Request,
         within: Option<Duration>,
     ) -> Result<Outcome, CallError> {
-        let sent_at = Instant::now();
+        let sent_at = kunci_process::now();
         let (reply, answer) = oneshot::channel();
         let answered = async {
             if self.orders.send(Order { request, reply }).await.is_err() {
@@ -199,7 +200,7 @@ impl LinkKeeper {
         let mut first = None;
         loop {
             self.standing.set(Health::Connecting);
-            let began_at = Instant::now();
+            let began_at = kunci_process::now();
             let (why, not_before): (Arc<str>, _) = match self.open().await {
                 Ok(conversation) => {
                     self.known.up();
@@ -217,12 +218,12 @@ impl LinkKeeper {
                 }
                 Err(why) => {
                     let why = format!("can't connect to {}: {why}", self.address).into();
-                    (why, Instant::now() + RETRY_AT_ONCE_EVERY)
+                    (why, kunci_process::now() + RETRY_AT_ONCE_EVERY)
                 }
             };
             tracing::debug!("{why}");
             self.standing.set_down(&why);
-            if not_before > Instant::now() {
+            if not_before > kunci_process::now() {
                 // All that came for this try have had it.
                 let queued = std::iter::from_fn(|| orders.try_recv().ok());
                 first.take().into_iter().chain(queued).for_each(|order| {
@@ -254,17 +255,18 @@ impl LinkKeeper {
     /// Waits before the next try. A request that comes after `not_before` has it tried at once; an earlier one is
     /// refused.
     async fn rest(&self, orders: &mut mpsc::Receiver<Order>, why: &Arc<str>, not_before: Instant) -> Rest {
-        let retry_at = Instant::now() + RETRY_EVERY;
+        let retry_at = kunci_process::now() + RETRY_EVERY;
         loop {
             tokio::select! {
+                biased;
+                () = sleep_until(retry_at) => return Rest::Over(None),
                 order = orders.recv() => match order {
                     None => return Rest::Unwanted,
                     // Whoever has stopped waiting needs no connection.
                     Some(order) if order.reply.is_closed() => {}
-                    Some(order) if Instant::now() >= not_before => return Rest::Over(Some(order)),
+                    Some(order) if kunci_process::now() >= not_before => return Rest::Over(Some(order)),
                     Some(order) => order.fail(CallError::NotSent(why.clone())),
                 },
-                () = sleep_until(retry_at) => return Rest::Over(None),
             }
         }
     }

@@ -1,4 +1,6 @@
 //! Plays docs/conformance.txt against three nodes with real sockets.
+
+#![expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod cluster;

@@ -4,11 +4,13 @@
 
 use super::durable::replace_file;
 use super::error::{FolderError, doing};
+use crate::storage::Files;
 use kunci_types::Revision;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// The format of the whole data folder: layout, log records, snapshots.
 pub const FOLDER_FORMAT: u32 = 1;
@@ -76,17 +78,17 @@ impl Identity {
     }
 
     /// Reads the identity file in `folder`; `None` if there is no such file.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Self>, FolderError> {
+    pub(crate) fn read(files: &dyn Files, folder: &Path) -> Result<Option<Self>, FolderError> {
         let file = identity_file(folder);
-        match std::fs::read(&file) {
+        match files.read(&file) {
             Ok(bytes) => Self::parse(&file, &bytes).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(doing("read identity file", &file)(error)),
         }
     }
 
-    pub(crate) fn write(self, folder: &Path) -> Result<(), FolderError> {
-        replace_file(&identity_file(folder), self.to_text().as_bytes())
+    pub(crate) async fn write(self, files: &dyn Files, folder: &Path) -> Result<(), FolderError> {
+        replace_file(files, &identity_file(folder), self.to_text().as_bytes()).await
     }
 
     fn parse(file: &Path, bytes: &[u8]) -> Result<Self, FolderError> {
@@ -126,29 +128,31 @@ impl Identity {
     }
 }
 
-fn identity_file(folder: &Path) -> PathBuf {
+/// Where the identity of a node in `folder` is.
+pub(crate) fn identity_file(folder: &Path) -> PathBuf {
     folder.join("identity")
 }
 
 /// Notes once that the node has voted.
 #[derive(Debug)]
 pub(crate) struct Started {
+    files: Arc<dyn Files>,
     folder: PathBuf,
     identity: Mutex<Identity>,
 }
 
 impl Started {
-    pub(crate) fn new(folder: &Path, identity: Identity) -> Self {
-        Self { folder: folder.to_owned(), identity: Mutex::new(identity) }
+    pub(crate) fn new(files: Arc<dyn Files>, folder: &Path, identity: Identity) -> Self {
+        Self { files, folder: folder.to_owned(), identity: Mutex::new(identity) }
     }
 
     /// Writes the note unless it is there. To be called after the vote is on disk: a crash in between leaves
     /// a vote without a note, which is harmless, and never a note without a vote.
-    pub(crate) fn note(&self) -> Result<(), FolderError> {
-        let mut identity = self.identity.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub(crate) async fn note(&self) -> Result<(), FolderError> {
+        let mut identity = self.identity.lock().await;
         if !identity.has_started {
             let noted = Identity { has_started: true, ..*identity };
-            noted.write(&self.folder)?;
+            noted.write(&*self.files, &self.folder).await?;
             *identity = noted;
         }
         Ok(())

@@ -17,6 +17,7 @@
 use super::LogTypes;
 use super::codec::{ENTRY_PREFIX_BYTES, PAYLOAD_HEADER_BYTES, PayloadHeader, RECORD_CHECKSUM_BYTES};
 use crate::data_folder::{FolderError, doing, sync_folder};
+use crate::storage::{Access, Files};
 use codeq::Decode;
 use raft_log::RaftLogRecord;
 use raft_log::chunked_wal;
@@ -53,19 +54,23 @@ pub struct UnfinishedEnd {
     pub cut_bytes: u64,
 }
 
-struct LogFile {
-    path: PathBuf,
-    start: u64,
+/// A file of the log.
+pub(super) struct LogFile {
+    pub(super) path: PathBuf,
+    /// How many bytes of the log came before it.
+    pub(super) start: u64,
 }
 
-struct FileScan {
-    records: u64,
-    whole_bytes: u64,
+/// What is in one file.
+pub(super) struct FileScan {
+    pub(super) records: u64,
+    pub(super) whole_bytes: u64,
     file_bytes: u64,
-    end: End,
+    pub(super) end: End,
 }
 
-enum End {
+/// How a file ends.
+pub(super) enum End {
     Whole,
     Unfinished,
     Damaged(String),
@@ -73,13 +78,13 @@ enum End {
 
 impl LogScan {
     /// Reads all files of the log in `folder`. Changes nothing.
-    pub(crate) fn of(folder: &Path) -> Result<Self, FolderError> {
-        let mut files = log_files(folder)?;
+    pub(crate) fn of(disk: &dyn Files, folder: &Path) -> Result<Self, FolderError> {
+        let mut files = log_files(disk, folder)?;
         let mut scan = Self { records: 0, files: files.len(), unfinished: Vec::new() };
         let mut expected_end = None;
         // Backwards, because only the end may be unfinished, and what the end is depends on the files after.
         while let Some(file) = files.pop() {
-            let found = scan_file(&file)?;
+            let found = scan_file(disk, &file)?;
             let is_end = expected_end.is_none();
             match found.end {
                 End::Damaged(what) => return Err(damage(&file, found.whole_bytes, what)),
@@ -118,29 +123,41 @@ impl LogScan {
     }
 
     /// Cuts the unfinished ends, and returns when the cut is on disk. Whole records stay.
-    pub(crate) fn cut_unfinished(&self, folder: &Path) -> Result<(), FolderError> {
+    pub(crate) async fn cut_unfinished(&self, disk: &dyn Files, folder: &Path) -> Result<(), FolderError> {
         for end in &self.unfinished {
             let path = &end.file;
             if end.whole_bytes == 0 {
-                std::fs::remove_file(path).map_err(doing("remove unfinished log file", path))?;
+                disk.remove(path).map_err(doing("remove unfinished log file", path))?;
                 continue;
             }
-            let file =
-                std::fs::OpenOptions::new().write(true).open(path).map_err(doing("open log file", path))?;
-            file.set_len(end.whole_bytes).map_err(doing("cut log file", path))?;
-            file.sync_all().map_err(doing("sync log file", path))?;
+            let file = disk.open(path, Access::Append).map_err(doing("open log file", path))?;
+            file.cut(end.whole_bytes).map_err(doing("cut log file", path))?;
+            file.sync_all().await.map_err(doing("sync log file", path))?;
         }
-        if self.unfinished.is_empty() { Ok(()) } else { sync_folder(folder) }
+        if self.unfinished.is_empty() { Ok(()) } else { sync_folder(disk, folder).await }
     }
 }
 
-fn log_files(folder: &Path) -> Result<Vec<LogFile>, FolderError> {
+/// Makes everything that can be read of a log durable.
+///
+/// A process that is killed between a write and its sync leaves records that only the page cache holds. The next one
+/// finds them, and whoever reads the log counts on them: a vote isn't given again, an entry isn't asked for again.
+/// Without this a power cut soon after would take them away. Older files were synced before the newest got a record.
+pub(crate) async fn settle(disk: &dyn Files, folder: &Path) -> Result<(), FolderError> {
+    if let Some(LogFile { path, .. }) = log_files(disk, folder)?.pop() {
+        let file = disk.open(&path, Access::Append).map_err(doing("open log file", &path))?;
+        file.sync_all().await.map_err(doing("sync log file", &path))?;
+    }
+    sync_folder(disk, folder).await
+}
+
+/// The files of the log in `folder`, oldest first.
+pub(super) fn log_files(disk: &dyn Files, folder: &Path) -> Result<Vec<LogFile>, FolderError> {
     let mut files = Vec::new();
-    for item in std::fs::read_dir(folder).map_err(doing("list log folder", folder))? {
-        let item = item.map_err(doing("list log folder", folder))?;
-        let name = item.file_name();
+    for path in disk.list(folder).map_err(doing("list log folder", folder))? {
+        let name = path.file_name().unwrap_or_default();
         if let Ok(start) = chunked_wal::Config::parse_chunk_file_name(&name.to_string_lossy()) {
-            files.push(LogFile { path: item.path(), start });
+            files.push(LogFile { path, start });
         }
     }
     files.sort_by_key(|file| file.start);
@@ -148,17 +165,22 @@ fn log_files(folder: &Path) -> Result<Vec<LogFile>, FolderError> {
 }
 
 /// Whether `folder` holds any file of a log.
-pub(crate) fn has_log(folder: &Path) -> Result<bool, FolderError> {
-    Ok(folder.exists() && !log_files(folder)?.is_empty())
+pub(crate) fn has_log(disk: &dyn Files, folder: &Path) -> Result<bool, FolderError> {
+    Ok(disk.exists(folder) && !log_files(disk, folder)?.is_empty())
 }
 
 fn damage(file: &LogFile, at: u64, what: String) -> FolderError {
     FolderError::LogDamaged { file: file.path.clone(), at, what }
 }
 
-fn scan_file(file: &LogFile) -> Result<FileScan, FolderError> {
+fn scan_file(disk: &dyn Files, file: &LogFile) -> Result<FileScan, FolderError> {
     // A file is bounded by the size at which the log begins a new one, so it is read in one piece.
-    let bytes = std::fs::read(&file.path).map_err(doing("read log file", &file.path))?;
+    let bytes = disk.read(&file.path).map_err(doing("read log file", &file.path))?;
+    Ok(look_at(&bytes))
+}
+
+/// Reads the records of one file.
+pub(super) fn look_at(bytes: &[u8]) -> FileScan {
     let (mut at, mut records) = (0, 0);
     let end = loop {
         if at == bytes.len() {
@@ -167,10 +189,10 @@ fn scan_file(file: &LogFile) -> Result<FileScan, FolderError> {
         }
         match record_bytes(&bytes[at..]) {
             Ok(length) => (at, records) = (at + length, records + 1),
-            Err(error) => break judge(&bytes, at, &error),
+            Err(error) => break judge(bytes, at, &error),
         }
     };
-    Ok(FileScan { records, whole_bytes: at as u64, file_bytes: bytes.len() as u64, end })
+    FileScan { records, whole_bytes: at as u64, file_bytes: bytes.len() as u64, end }
 }
 
 /// The length of the whole record at the start of `bytes`.

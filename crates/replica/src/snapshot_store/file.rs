@@ -6,10 +6,9 @@
 use super::SnapshotStore;
 use super::format::Reader;
 use crate::raft_types::SnapshotMeta;
+use crate::storage::{Files, OpenFile};
 use bytes::Bytes;
-use std::fs::File;
-use std::io::{self, BufReader};
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +16,9 @@ use std::sync::Arc;
 /// removed the file for a newer one.
 #[derive(Clone, Debug)]
 pub struct SnapshotFile {
+    pub(super) files: Arc<dyn Files>,
     pub(super) path: PathBuf,
-    pub(super) file: Arc<File>,
+    pub(super) file: Arc<dyn OpenFile>,
     pub(super) meta: SnapshotMeta,
     pub(super) ids_used: u64,
     pub(super) bytes: u64,
@@ -40,6 +40,11 @@ impl SnapshotFile {
         &self.path
     }
 
+    /// What the file is among.
+    pub(crate) fn files(&self) -> &Arc<dyn Files> {
+        &self.files
+    }
+
     /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -49,7 +54,8 @@ impl SnapshotFile {
     pub fn read_at(&self, offset: u64, bytes_max: usize) -> io::Result<Bytes> {
         let bytes = self.bytes.saturating_sub(offset).min(bytes_max as u64) as usize;
         let mut piece = vec![0; bytes];
-        self.file.read_exact_at(&mut piece, offset).map_err(|error| in_file("read", &self.path, &error))?;
+        let read = FileFrom { file: Arc::clone(&self.file), at: offset }.read_exact(&mut piece);
+        read.map_err(|error| in_file("read", &self.path, &error))?;
         Ok(Bytes::from(piece))
     }
 
@@ -90,7 +96,7 @@ impl Iterator for SnapshotChunks {
 pub struct SnapshotReceiver {
     pub(super) store: SnapshotStore,
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    pub(super) file: Arc<dyn OpenFile>,
     pub(super) received: u64,
     pub(super) is_finished: bool,
 }
@@ -108,15 +114,15 @@ impl SnapshotReceiver {
                 format!("take a piece of a snapshot: it is at offset {offset}, expected {}", self.received);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        self.file.write_all_at(piece, offset).map_err(|error| in_file("write", &self.path, &error))?;
+        self.file.append(piece).map_err(|error| in_file("write", &self.path, &error))?;
         self.received += piece.len() as u64;
         Ok(())
     }
 
     /// Checks the whole file, and gives a handle to it. It becomes the node's snapshot by
     /// [`SnapshotStore::keep`].
-    pub fn finish(mut self) -> io::Result<SnapshotFile> {
-        self.file.sync_data().map_err(|error| in_file("sync", &self.path, &error))?;
+    pub async fn finish(mut self) -> io::Result<SnapshotFile> {
+        self.file.sync_data().await.map_err(|error| in_file("sync", &self.path, &error))?;
         let snapshot = self.store.check(&self.path)?;
         self.is_finished = true;
         Ok(snapshot)
@@ -126,7 +132,7 @@ impl SnapshotReceiver {
 impl Drop for SnapshotReceiver {
     fn drop(&mut self) {
         if !self.is_finished
-            && let Err(error) = std::fs::remove_file(&self.path)
+            && let Err(error) = self.store.files().remove(&self.path)
         {
             tracing::warn!(file = %self.path.display(), %error, "could not remove a half received snapshot");
         }
@@ -135,15 +141,29 @@ impl Drop for SnapshotReceiver {
 
 /// Reads a shared file from its start, without moving anybody else's place in it.
 pub(super) struct FileFrom {
-    pub(super) file: Arc<File>,
+    pub(super) file: Arc<dyn OpenFile>,
     pub(super) at: u64,
 }
 
-impl io::Read for FileFrom {
+impl Read for FileFrom {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(bytes, self.at)?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+/// Writes behind what is in a file.
+pub(super) struct FileTo(pub(super) Arc<dyn OpenFile>);
+
+impl io::Write for FileTo {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.append(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -12,6 +12,9 @@
 //! Integers are big-endian. A file that was cut at any place lacks its trailer; a changed bit breaks one of the
 //! checksums; a lost, doubled or moved chunk breaks the trailer's.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
+
 use crate::data_folder::ClusterId;
 use crate::raft_types::SnapshotMeta;
 use bytes::Bytes;

@@ -35,9 +35,10 @@ pub(crate) async fn dispatch(
     let mut served = JoinSet::new();
     loop {
         let connection = tokio::select! {
+            biased;
             () = stop.cancelled() => return,
-            connection = incoming.recv() => connection,
             _ = served.join_next(), if !served.is_empty() => continue,
+            connection = incoming.recv() => connection,
         };
         let Some(Incoming { from, purpose, connection }) = connection else { return };
         match purpose {
@@ -46,7 +47,8 @@ pub(crate) async fn dispatch(
                 drop(calls.try_send(CallsFrom { node_id: from, stream: connection.into_stream() }));
             }
             Purpose::Append | Purpose::Ask | Purpose::Snapshot => {
-                drop(served.spawn(serve(host.clone(), Incoming { from, purpose, connection })));
+                let serving = serve(host.clone(), Incoming { from, purpose, connection });
+                drop(kunci_process::spawn_into(&mut served, serving));
             }
             Purpose::Door => {}
         }

@@ -11,11 +11,12 @@ use super::roster::{Me, Roster};
 use super::tls::PeerSecurity;
 use crate::data_folder::ClusterId;
 use crate::raft_types::Member;
+use kunci_process::timeout_at;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// From the first packet to the welcome: several round trips between far zones, and far below what a caller waits.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
@@ -112,7 +113,7 @@ impl Dialer {
         address: &str,
         purpose: Purpose,
     ) -> Result<Connection, DialError> {
-        let call = Call { dialer: self, address, until: Instant::now() + CONNECT_WITHIN };
+        let call = Call { dialer: self, address, until: kunci_process::now() + CONNECT_WITHIN };
         let (stream, welcome) = call.shake(to, &Hello::new(self.me, Some(to), purpose)).await?;
         let expected = Place { cluster_id: self.me.cluster_id, node_id: to };
         match welcome.place {
@@ -128,7 +129,7 @@ impl Dialer {
     /// # Errors
     /// When that can't be told.
     pub(crate) async fn who(&self, address: &str, next_id: u64) -> Result<Who, DialError> {
-        let call = Call { dialer: self, address, until: Instant::now() + CONNECT_WITHIN };
+        let call = Call { dialer: self, address, until: kunci_process::now() + CONNECT_WITHIN };
         let (_, welcome) = call.shake(next_id, &Hello::new(self.me, None, Purpose::Door)).await?;
         match (welcome.place, welcome.member) {
             (None, Some(member)) => Ok(Who::New { member }),
@@ -144,12 +145,12 @@ impl Dialer {
     /// # Errors
     /// Unless it refused, it may have taken the place up: only asking again who it is tells.
     pub(crate) async fn invite(&self, address: &str, node_id: u64) -> Result<(), DialError> {
-        let mut call = Call { dialer: self, address, until: Instant::now() + CONNECT_WITHIN };
+        let mut call = Call { dialer: self, address, until: kunci_process::now() + CONNECT_WITHIN };
         let (mut stream, welcome) = call.shake(node_id, &Hello::new(self.me, None, Purpose::Door)).await?;
         if let Some(place) = welcome.place {
             return Err(call.refused(RefusalCode::HasCluster, format!("it is {place} already")));
         }
-        call.until = Instant::now() + ACCEPT_WITHIN;
+        call.until = kunci_process::now() + ACCEPT_WITHIN;
         let place = Place { cluster_id: self.me.cluster_id, node_id };
         call.exchange(Doing::Invite, &mut stream, &Invitation { place }).await?;
         Ok(())

@@ -127,6 +127,7 @@ impl PeerDoor {
         let host = Host::New { member: me.clone(), invitations };
         let reception = Reception { security: self.security.clone(), host, said: Said::default() };
         tokio::select! {
+            biased;
             never = lobby::run(self.doorway.as_mut(), Arc::new(reception)) => match never {},
             Some(invited) = invited.recv() => invited,
         }
@@ -146,7 +147,8 @@ impl PeerDoor {
         let places = Places::default();
         let host = Host::Node(Node { me, roster, member, to, places, closed: closed.clone() });
         let reception = Arc::new(Reception { security, host, said: Said::default() });
-        let taking = tokio::spawn(async move { match lobby::run(doorway.as_mut(), reception).await {} });
+        let taking =
+            kunci_process::spawn(async move { match lobby::run(doorway.as_mut(), reception).await {} });
         DoorGuard { taking: taking.abort_handle(), closed }
     }
 }

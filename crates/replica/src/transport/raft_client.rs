@@ -190,6 +190,7 @@ impl NetSnapshot<TypeConfig> for PeerClient {
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         let sent = snapshot_link::send(&self.dialer, self.to, &self.address, vote, &snapshot);
         tokio::select! {
+            biased;
             closed = cancel => Err(closed.into()),
             // With a wait before the next try, which may send everything again. Never as an error of the storage,
             // which would stop the leader (trap 8 of the design).

@@ -13,10 +13,10 @@ use super::frame::{Frame, FrameReader, FrameWriter};
 use crate::raft_types::{LogId, TypeConfig, Vote};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use kunci_process::timeout;
 use openraft::raft::AppendEntriesRequest;
 use std::io;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Entries, or none for a heartbeat, and the answer to them.
 pub(super) const APPEND: u8 = 1;

@@ -79,14 +79,14 @@ impl Roster {
     pub(crate) fn heard_from(&self, node_id: u64) {
         let mut known = self.known();
         if known.members.contains_key(&node_id) {
-            known.heard.insert(node_id, Instant::now());
+            known.heard.insert(node_id, kunci_process::now());
         }
     }
 
     /// How long ago a member was last heard from; `None` if never since the start.
     pub(crate) fn silent_for(&self, node_id: u64) -> Option<Duration> {
         let heard = self.known().heard.get(&node_id).copied()?;
-        Some(Instant::now().saturating_duration_since(heard))
+        Some(kunci_process::now().saturating_duration_since(heard))
     }
 
     /// Notes that another member refused this node as removed.

@@ -8,6 +8,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use bytes::Bytes;
+use futures::FutureExt;
 use kunci_replica::data_folder::FolderError;
 use kunci_replica::log_store::{LogOptions, LogStore};
 use kunci_replica::raft_types::{Entry, EntryBytes, LogId, Member, Membership, Payload, Vote};
@@ -18,6 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// What is done with files of the system is done when it is asked for.
+pub(crate) fn at_once<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never().unwrap()
+}
 
 /// An entry in term 1 that carries `text`.
 pub(crate) fn entry(index: u64, text: &str) -> Entry {
@@ -66,7 +72,11 @@ pub(crate) fn text_of(entry: &Entry) -> String {
 
 /// A log with every kind of record in it, over several files.
 pub(crate) async fn write_every_kind_of_record(folder: &Path) {
-    let (mut log, _) = LogStore::open(folder, &small_files()).unwrap();
+    log_with_every_kind_of_record(LogStore::open(folder, &small_files()).unwrap().0).await;
+}
+
+/// The same in a log that is open.
+pub(crate) async fn log_with_every_kind_of_record(mut log: LogStore) {
     log.save_vote(&vote(1)).await.unwrap();
     append(&mut log, [Entry { log_id: LogId::new_term_index(1, 0), payload: Payload::Blank }]).await.unwrap();
     append(&mut log, [membership_entry(1)]).await.unwrap();

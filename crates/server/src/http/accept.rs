@@ -5,15 +5,14 @@
 use super::front::Front;
 use super::routes::router;
 use super::{calls, connection};
+use crate::streams::{ClientStream, Listener, end};
 use crate::tcp::Accepting;
 use kunci_api::{Code, Problem};
+use kunci_process::timeout;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,33 +22,35 @@ const REFUSALS_AT_A_TIME: usize = 64;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(1);
 
 /// Takes connections until the door's stop, then waits for those that are open, for a bounded time.
-pub(super) async fn run(listener: TcpListener, front: Front) {
+pub(super) async fn run<L: Listener>(listener: L, front: Front) {
     let tasks = TaskTracker::new();
     let cut = CancellationToken::new();
     let routes = router(front.clone());
-    tasks.spawn(calls::run(front.clone(), routes.clone(), cut.clone()));
+    kunci_process::spawn(tasks.track_future(calls::run(front.clone(), routes.clone(), cut.clone())));
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
-    let take = |stream| {
+    let take = |stream: L::Stream| {
         if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
             let (served, cut) = (connection::serve(stream, front.clone(), routes.clone()), cut.clone());
-            tasks.spawn(async move {
+            kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;
                 tokio::select! {
+                    biased;
                     () = served => {}
                     () = cut.cancelled() => {}
                 }
-            });
+            }));
         } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
             let text = too_many(&front);
-            tasks.spawn(async move {
+            kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;
                 drop(timeout(REFUSAL_WITHIN, refuse(stream, &text)).await);
-            });
+            }));
         }
     };
     let mut accepting = Accepting::new(listener, "HTTP");
     loop {
         tokio::select! {
+            biased;
             () = front.stop.cancelled() => break,
             stream = accepting.next() => take(stream),
         }
@@ -83,11 +84,8 @@ fn too_many(front: &Front) -> Vec<u8> {
 
 /// Says it, and reads what the peer sends until it has read it: closing over unread bytes would take the answer
 /// away from it.
-async fn refuse(mut stream: TcpStream, text: &[u8]) -> io::Result<()> {
+async fn refuse(stream: impl ClientStream, text: &[u8]) -> io::Result<()> {
     // An empty socket takes this much at once.
     stream.try_write(text)?;
-    rustix::net::shutdown(&stream, rustix::net::Shutdown::Write)?;
-    let mut unread = [0; 4096];
-    while stream.read(&mut unread).await? > 0 {}
-    Ok(())
+    end(&stream).await
 }

@@ -46,6 +46,7 @@ impl PassedOn {
 /// Serves the links that other members make until the door's stop, then waits for their last calls.
 pub(super) async fn run(front: Front, routes: Router, cut: CancellationToken) {
     let service = tokio::select! {
+        biased;
         service = front.service.wait() => service,
         () = front.stop.cancelled() => return,
     };
@@ -56,24 +57,27 @@ pub(super) async fn run(front: Front, routes: Router, cut: CancellationToken) {
     let mut links = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
             () = front.stop.cancelled() => break,
+            // First what makes room.
+            Some(_) = links.join_next() => {}
             arrived = arrivals.recv() => match arrived {
                 Some(CallsFrom { node_id, .. }) if links.len() >= LINKS_MAX => {
                     tracing::warn!(node_id, "too many links for calls: this one is closed");
                 }
                 Some(CallsFrom { node_id, stream }) => {
                     let (front, routes) = (front.clone(), routes.clone());
-                    links.spawn(async move {
+                    kunci_process::spawn_into(&mut links, async move {
                         serve(stream, front, routes).await;
                         tracing::debug!(node_id, "a link for calls ended");
                     });
                 }
                 None => break,
             },
-            Some(_) = links.join_next() => {}
         }
     }
     tokio::select! {
+        biased;
         () = async { while links.join_next().await.is_some() {} } => {}
         () = cut.cancelled() => {}
     }
@@ -102,6 +106,7 @@ pub(super) async fn serve(stream: BoxedStream, front: Front, routes: Router) {
     let mut is_stopping = false;
     loop {
         tokio::select! {
+            biased;
             served = connection.as_mut() => {
                 if let Err(error) = served {
                     tracing::debug!(%error, "a link for calls broke");
@@ -136,10 +141,11 @@ struct UntilEnded(CancellationToken);
 impl<F: Future<Output: Send> + Send + 'static> Executor<F> for UntilEnded {
     fn execute(&self, call: F) {
         let ended = self.0.clone();
-        tokio::spawn(async move {
+        kunci_process::spawn(async move {
             tokio::select! {
-                _ = call => {}
+                biased;
                 () = ended.cancelled() => {}
+                _ = call => {}
             }
         });
     }

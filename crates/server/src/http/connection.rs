@@ -5,7 +5,7 @@
 use super::door::Gone;
 use super::front::Front;
 use super::socket::{Phase, Socket};
-use crate::tcp;
+use crate::streams::ClientStream;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -15,14 +15,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kunci_process::sleep;
 use kunci_replica::Lead;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::time::sleep;
 use tower::ServiceExt as _;
 
 /// `Kunci-Position`: where an answer stands in the order that histories are checked against.
@@ -36,8 +35,8 @@ pub(super) const LEADER: HeaderName = HeaderName::from_static("kunci-leader");
 const LINGER: Duration = Duration::from_millis(100);
 
 /// Serves a connection to its end.
-pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
-    if let Err(error) = tcp::set_options(&stream) {
+pub(super) async fn serve(stream: impl ClientStream, front: Front, routes: Router) {
+    if let Err(error) = stream.prepare() {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
@@ -58,7 +57,7 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
         .max_buf_size(front.limits.head_bytes_max.max(16 << 10))
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);
-    let mut watching = pin!(tcp::closed_by_peer(&stream));
+    let mut watching = pin!(stream.closed_by_peer());
     // A request that is on its way when the stop comes is answered, not reset.
     let mut stopping = pin!(async {
         front.stop.cancelled().await;
@@ -67,6 +66,7 @@ pub(super) async fn serve(stream: TcpStream, front: Front, routes: Router) {
     let (mut is_watching, mut is_stopping) = (true, false);
     loop {
         tokio::select! {
+            biased;
             served = connection.as_mut() => {
                 if let Err(error) = served {
                     tracing::debug!(%error, "an HTTP connection broke");

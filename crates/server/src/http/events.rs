@@ -17,13 +17,13 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use kunci_api::{Code, EventBody, Invalid, Problem};
 use kunci_core::event::{Event, EventKind};
+use kunci_process::sleep;
 use kunci_replica::{Compacted, Lead, Watch};
 use kunci_types::Revision;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::sleep;
 
 /// A chunk carries at most so many events, so that a reader that comes back gets them in few writes.
 const EVENTS_PER_CHUNK: usize = 256;

@@ -20,13 +20,14 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use kunci_api::{Applied, Code, Problem};
+use kunci_process::{sleep_until, timeout_at};
 use kunci_replica::{Lead, NoLead};
 use serde::Deserialize;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::Instant;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 /// A hand-over or a quick election takes less than this, so nobody needs to hear of it.
@@ -104,12 +105,12 @@ enum Tried {
 
 impl Asked {
     async fn be_answered(mut self, mut changes: watch::Receiver<Lead>, next: Next) -> Response {
-        let end = Instant::now() + TRIES_WITHIN;
+        let end = kunci_process::now() + TRIES_WITHIN;
         loop {
             let lead = changes.borrow_and_update().clone();
             let until = if let Lead::Nobody { why, since } = lead {
                 let until = (since + LEADERLESS_MAX).min(end);
-                if why == NoLead::Removed || Instant::now() >= until {
+                if why == NoLead::Removed || kunci_process::now() >= until {
                     return self.refuse(Service::without_leader(why));
                 }
                 until
@@ -120,8 +121,8 @@ impl Asked {
                 };
                 match tried {
                     Tried::Over(response) => return response,
-                    Tried::InVain(response) if Instant::now() >= end => return response,
-                    Tried::InVain(_) => (Instant::now() + AGAIN_AFTER).min(end),
+                    Tried::InVain(response) if kunci_process::now() >= end => return response,
+                    Tried::InVain(_) => (kunci_process::now() + AGAIN_AFTER).min(end),
                 }
             };
             // Whichever comes first: news of the leader, or time for another look.

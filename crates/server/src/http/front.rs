@@ -8,13 +8,14 @@ use super::init::FormAsked;
 use super::link::KeptLink;
 use crate::service::{Refused, Service};
 use kunci_api::{Code, Problem};
+use kunci_process::{sleep, sleep_until};
 use kunci_replica::{Member, Position};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SetOnce, mpsc};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How many may wait for the cluster that one of them asked for.
@@ -83,7 +84,7 @@ impl Front {
     /// Says from now on that the node is about to stop.
     pub(super) fn drain(&self) {
         // Once said is enough.
-        self.draining.set(Instant::now()).ok();
+        self.draining.set(kunci_process::now()).ok();
     }
 
     /// Waits until busy clients have heard that the node is about to stop, and then ends what waits.

@@ -7,10 +7,10 @@ use super::front::Front;
 use crate::service::{Service, Stamped};
 use axum::extract::{Request, State};
 use kunci_api::{Code, InitBody, InitRequest, Problem};
+use kunci_process::sleep;
 use kunci_types::Revision;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::sleep;
 
 /// A node that has a cluster has it by this call, or by another way: how long the first is waited for.
 const TOLD_WITHIN: Duration = Duration::from_millis(500);

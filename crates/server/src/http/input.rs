@@ -12,10 +12,10 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kunci_api::{Code, Invalid, Problem, parse, resource};
+use kunci_process::timeout;
 use kunci_types::ResourceName;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
-use tokio::time::timeout;
 
 /// The resource that the path names: its second segment, percent-encoded.
 pub(super) struct Resource(pub(super) ResourceName);

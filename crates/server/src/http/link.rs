@@ -9,13 +9,15 @@ use http::{HeaderName, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kunci_process::timeout_at;
 use kunci_replica::BoxedStream;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// A link that is silent for this long is asked whether it lives, at both ends and also while it is idle.
 pub(super) const ASK_AFTER: Duration = Duration::from_millis(250);
@@ -142,7 +144,7 @@ impl KeptLink {
     async fn begin(&self, stream: BoxedStream) -> hyper::Result<SendRequest<Full<Bytes>>> {
         let all_answers = ANSWER_WINDOW_BYTES.saturating_mul(self.calls_max).clamp(1 << 20, WINDOW_BYTES_MAX);
         let calls_max = usize::try_from(self.calls_max).unwrap_or(usize::MAX);
-        let (sender, connection) = Builder::new(TokioExecutor::new())
+        let (sender, connection) = Builder::new(OwnTasks)
             .timer(TokioTimer::new())
             .keep_alive_interval(ASK_AFTER)
             .keep_alive_timeout(ALIVE_WITHIN)
@@ -156,7 +158,7 @@ impl KeptLink {
             .max_local_error_reset_streams(None)
             .handshake(TokioIo::new(stream))
             .await?;
-        tokio::spawn(async move {
+        kunci_process::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "the link to the leader broke");
             }
@@ -167,6 +169,16 @@ impl KeptLink {
     /// Gives the connection up, once its last call has its answer.
     pub(super) async fn close(&self) {
         self.state.lock().await.open = None;
+    }
+}
+
+/// Runs what a connection needs besides itself as tasks of this process.
+#[derive(Clone, Copy)]
+struct OwnTasks;
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for OwnTasks {
+    fn execute(&self, task: F) {
+        kunci_process::spawn(task);
     }
 }
 

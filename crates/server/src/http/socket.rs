@@ -4,7 +4,9 @@
 //! time of a body (the handler reads it) or of an answer that is waited for.
 
 use super::HttpLimits;
+use crate::streams::ClientStream;
 use futures::task::AtomicWaker;
+use kunci_process::{Sleep, sleep};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,8 +14,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
 
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
@@ -46,8 +46,8 @@ impl Phase {
 }
 
 /// A connection with its patience.
-pub(super) struct Socket {
-    stream: Arc<TcpStream>,
+pub(super) struct Socket<S> {
+    stream: Arc<S>,
     phase: Arc<Phase>,
     head_within: Duration,
     idle_within: Duration,
@@ -57,8 +57,8 @@ pub(super) struct Socket {
     write_end: Option<Pin<Box<Sleep>>>,
 }
 
-impl Socket {
-    pub(super) fn new(stream: Arc<TcpStream>, phase: Arc<Phase>, limits: &HttpLimits) -> Self {
+impl<S: ClientStream> Socket<S> {
+    pub(super) fn new(stream: Arc<S>, phase: Arc<Phase>, limits: &HttpLimits) -> Self {
         Self {
             stream,
             phase,
@@ -101,9 +101,9 @@ impl Socket {
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
-        write: impl Fn(&TcpStream) -> io::Result<usize>,
+        write: impl Fn(&S) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        while self.stream.poll_write_ready(cx)?.is_ready() {
+        while self.stream.poll_writable(cx)?.is_ready() {
             match write(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => {
@@ -119,10 +119,10 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: ClientStream> AsyncRead for Socket<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        while this.stream.poll_read_ready(cx)?.is_ready() {
+        while this.stream.poll_readable(cx)?.is_ready() {
             match this.stream.try_read(buf.initialize_unfilled()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -137,7 +137,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: ClientStream> AsyncWrite for Socket<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.get_mut().poll_write_with(cx, |stream| stream.try_write(buf))
     }
@@ -159,9 +159,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Write) {
-            Ok(()) | Err(rustix::io::Errno::NOTCONN) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(error.into())),
+        match self.stream.end_writing() {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            Ok(()) | Err(_) => Poll::Ready(Ok(())),
         }
     }
 }

@@ -4,16 +4,14 @@
 
 use super::connection;
 use super::front::{Front, at};
+use crate::streams::{ClientStream, Listener, end};
 use crate::tcp::Accepting;
 use kunci_api::native::{Answer, Outcome};
 use kunci_api::{Code, Problem};
-use std::io;
+use kunci_process::timeout;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,34 +21,36 @@ const REFUSALS_AT_A_TIME: usize = 64;
 const LAST_WORD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Takes connections until the door's stop, then waits for those that are open, for a bounded time.
-pub(super) async fn run(listener: TcpListener, front: Front) {
+pub(super) async fn run<L: Listener>(listener: L, front: Front) {
     let tasks = TaskTracker::new();
     let cut = CancellationToken::new();
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
-    let take = |stream| {
+    let take = |stream: L::Stream| {
         if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
             let (front, cut) = (front.clone(), cut.clone());
-            tasks.spawn(async move {
+            kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;
                 tokio::select! {
+                    biased;
                     () = connection::serve(stream, &front) => {}
                     () = cut.cancelled() => {}
                 }
-            });
+            }));
         } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
             let line = too_many(&front);
-            tasks.spawn(async move {
+            kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;
                 // An empty socket takes this much at once.
                 if stream.try_write(&line).is_ok() {
                     last_word(stream).await;
                 }
-            });
+            }));
         }
     };
     let mut accepting = Accepting::new(listener, "native");
     loop {
         tokio::select! {
+            biased;
             () = front.stop.cancelled() => break,
             stream = accepting.next() => take(stream),
         }
@@ -80,14 +80,7 @@ fn too_many(front: &Front) -> Vec<u8> {
     line
 }
 
-/// Ends a connection from this side: what the peer still sends is read and left alone, until it has closed its side too.
-/// Closing over unread bytes would take from it what it was told last.
-pub(super) async fn last_word(mut stream: TcpStream) {
-    let close = async {
-        rustix::net::shutdown(&stream, rustix::net::Shutdown::Write)?;
-        let mut unread = [0; 1024];
-        while stream.read(&mut unread).await? > 0 {}
-        io::Result::Ok(())
-    };
-    drop(timeout(LAST_WORD_WITHIN, close).await);
+/// Ends a connection from this side, once its peer has read the last word or has had time to.
+pub(super) async fn last_word(stream: impl ClientStream) {
+    drop(timeout(LAST_WORD_WITHIN, end(&stream)).await);
 }

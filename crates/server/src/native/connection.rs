@@ -12,20 +12,21 @@ use super::output::Output;
 use super::together::Together;
 use super::way::{Way, changed, way};
 use crate::service::Service;
-use crate::tcp;
+use crate::streams::ClientStream;
 use futures::FutureExt as _;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use kunci_api::native::{Answer, BadLine, Line, Subject, Tag};
+use kunci_process::sleep_until;
 use kunci_replica::Lead;
 use kunci_types::Owner;
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::yield_now;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Lines that are taken at a time; then it is others' turn.
@@ -38,8 +39,8 @@ const LINGER: Duration = Duration::from_millis(100);
 const NOT_SOON: Duration = Duration::from_secs(60 * 60);
 
 /// Serves a connection to its end.
-pub(super) async fn serve(stream: TcpStream, front: &Front) {
-    if let Err(error) = tcp::set_options(&stream) {
+pub(super) async fn serve(stream: impl ClientStream, front: &Front) {
+    if let Err(error) = stream.prepare() {
         tracing::debug!(%error, "a connection was gone before it was served");
         return;
     }
@@ -80,8 +81,8 @@ enum Taken {
     AllForNow,
 }
 
-struct Connection<'a> {
-    stream: &'a TcpStream,
+struct Connection<'a, S> {
+    stream: &'a S,
     front: &'a Front,
     name: Owner,
     reading: Reading,
@@ -106,8 +107,8 @@ struct Connection<'a> {
     last_active: Instant,
 }
 
-impl<'a> Connection<'a> {
-    fn new(stream: &'a TcpStream, front: &'a Front, name: Owner) -> Self {
+impl<'a, S: ClientStream> Connection<'a, S> {
+    fn new(stream: &'a S, front: &'a Front, name: Owner) -> Self {
         Self {
             stream,
             front,
@@ -125,15 +126,15 @@ impl<'a> Connection<'a> {
             left: CancellationToken::new(),
             stopping: None,
             line_began: None,
-            last_active: Instant::now(),
+            last_active: kunci_process::now(),
         }
     }
 
     async fn run(&mut self) -> io::Result<()> {
         let stream = self.stream;
-        let mut closed = pin!(tcp::closed_by_peer(stream));
+        let mut closed = pin!(stream.closed_by_peer());
         let mut stopped = pin!(self.front.stop.cancelled());
-        let mut timer = pin!(sleep_until(Instant::now() + NOT_SOON));
+        let mut timer = pin!(sleep_until(kunci_process::now() + NOT_SOON));
         loop {
             let taken = self.take_lines();
             self.take_ends()?;
@@ -152,16 +153,18 @@ impl<'a> Connection<'a> {
                 timer.as_mut().reset(due);
             }
             tokio::select! {
+                biased;
+                () = stopped.as_mut(), if self.stopping.is_none() => self.node_stops(),
+                () = closed.as_mut(), if !self.left.is_cancelled() => self.peer_left(),
+                () = timer.as_mut() => self.look_at_time()?,
                 Some(ended) = self.calls.next(), if !self.calls.is_empty() => self.end(ended)?,
-                ready = stream.readable(), if self.is_to_be_read() => {
+                ready = poll_fn(|cx| stream.poll_writable(cx)), if self.output.len() > 0 => ready?,
+                () = changed(self.changes.as_mut()), if self.held.is_some() => {}
+                // Last: a peer that floods it keeps nothing else from happening.
+                ready = poll_fn(|cx| stream.poll_readable(cx)), if self.is_to_be_read() => {
                     ready?;
                     self.read()?;
                 }
-                ready = stream.writable(), if self.output.len() > 0 => ready?,
-                () = closed.as_mut(), if !self.left.is_cancelled() => self.peer_left(),
-                () = stopped.as_mut(), if self.stopping.is_none() => self.node_stops(),
-                () = changed(self.changes.as_mut()), if self.held.is_some() => {}
-                () = timer.as_mut() => self.look_at_time()?,
             }
         }
     }
@@ -313,7 +316,7 @@ impl<'a> Connection<'a> {
     }
 
     fn end(&mut self, ended: Ended) -> io::Result<()> {
-        self.last_active = Instant::now();
+        self.last_active = kunci_process::now();
         for (place, end) in ended {
             self.answer_due(place, end);
         }
@@ -324,7 +327,7 @@ impl<'a> Connection<'a> {
     }
 
     fn read(&mut self) -> io::Result<()> {
-        self.last_active = Instant::now();
+        self.last_active = kunci_process::now();
         if self.lines.read_from(self.stream)? == 0 {
             self.peer_left();
             self.reading = Reading::ToTheEnd;
@@ -338,7 +341,7 @@ impl<'a> Connection<'a> {
     }
 
     fn node_stops(&mut self) {
-        self.stopping = Some(Instant::now() + LINGER);
+        self.stopping = Some(kunci_process::now() + LINGER);
     }
 
     fn is_to_be_read(&self) -> bool {
@@ -361,7 +364,7 @@ impl<'a> Connection<'a> {
             self.output.give_back();
         }
         let has_begun = self.is_drained && self.lines.has_begun();
-        self.line_began = has_begun.then(|| self.line_began.unwrap_or_else(Instant::now));
+        self.line_began = has_begun.then(|| self.line_began.unwrap_or_else(kunci_process::now));
     }
 
     /// When something is due next.
@@ -374,11 +377,11 @@ impl<'a> Connection<'a> {
             self.is_idle().then(|| self.last_active + limits.idle_within),
             self.stopping.filter(|_| self.reading == Reading::On),
         ];
-        dues.into_iter().flatten().min().unwrap_or_else(|| Instant::now() + NOT_SOON)
+        dues.into_iter().flatten().min().unwrap_or_else(|| kunci_process::now() + NOT_SOON)
     }
 
     fn look_at_time(&mut self) -> io::Result<()> {
-        let (limits, now) = (&self.front.limits, Instant::now());
+        let (limits, now) = (&self.front.limits, kunci_process::now());
         let is_over = |since: Option<Instant>, within| since.is_some_and(|since| now >= since + within);
         if is_over(self.output.blocked_since(), limits.write_within) {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer doesn't read its answers"));

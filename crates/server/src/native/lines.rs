@@ -3,9 +3,9 @@
 //! Owns: that a line has its limit before it is kept, and that a silent connection keeps no memory. Never: what a line
 //! means.
 
+use crate::streams::ClientStream;
 use kunci_api::native::{BadLine, LINE_BYTES_MAX, Line, LineFault};
 use std::io;
-use tokio::net::TcpStream;
 
 /// How much is read at a time: more than the longest line.
 const READ_BYTES: usize = 16 << 10;
@@ -32,7 +32,7 @@ pub(super) enum Came {
 
 impl Lines {
     /// Reads what has come, at most [`READ_BYTES`]; 0 is the end. Only for when [`Self::next`] gave nothing more.
-    pub(super) fn read_from(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    pub(super) fn read_from(&mut self, stream: &impl ClientStream) -> io::Result<usize> {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         let kept = self.bytes.len();

@@ -4,10 +4,10 @@
 //! Never: waits.
 
 use crate::service::OpenCall;
+use crate::streams::ClientStream;
 use kunci_api::native::Answer;
 use std::collections::VecDeque;
 use std::io;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// From this many bytes that went out on, they are dropped from what is kept, though more is to come.
@@ -47,12 +47,12 @@ impl Output {
     }
 
     /// Writes as much as the socket takes.
-    pub(super) fn flush(&mut self, stream: &TcpStream) -> io::Result<()> {
+    pub(super) fn flush(&mut self, stream: &impl ClientStream) -> io::Result<()> {
         while self.len() > 0 {
             match stream.try_write(self.bytes.get(self.sent..).unwrap_or_default()) {
                 Ok(count) => self.went_out(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.blocked.get_or_insert_with(Instant::now);
+                    self.blocked.get_or_insert_with(kunci_process::now);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -95,7 +95,7 @@ mod tests {
     use kunci_api::{parse, resource};
     use kunci_replica::{Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig};
     use std::time::Duration;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::time::sleep;
 
     async fn granted(service: &Service, name: &str) -> (Answer, Option<OpenCall>) {

@@ -33,7 +33,7 @@ pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>)
         Lead::Nobody { why, since } => {
             // A leader that comes and goes doesn't make it longer.
             let until = waited.unwrap_or(since + LEADERLESS_MAX);
-            if why != NoLead::Removed && Instant::now() < until {
+            if why != NoLead::Removed && kunci_process::now() < until {
                 return Way::Later(until);
             }
             let problem = Problem { request_id: request_id(request), ..Service::without_leader(why) };

@@ -2,30 +2,13 @@
 //!
 //! Owns: binding them, and how the node is reached through them. Never: answers anybody.
 
+use super::ground::{Founding, Ground, Listeners};
 use crate::config::Settings;
-use kunci_replica::{Member, PeerDoor, PeerSecurity, PeerTls, TlsError};
+use kunci_replica::{Member, PeerDoor, PeerSecurity, PeerTls, ReplicaConfig, Storage, TlsError};
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
-
-/// Doors that are open, with nobody behind them yet.
-pub(super) struct Doors {
-    /// For clients.
-    pub(super) listeners: Listeners,
-    /// Where HTTP is.
-    pub(super) http: SocketAddr,
-    /// For the other members.
-    pub(super) peers: PeerDoor,
-    /// How this node is reached.
-    pub(super) me: Member,
-}
-
-/// Where clients come to.
-pub(super) struct Listeners {
-    pub(super) http: TcpListener,
-    pub(super) native: TcpListener,
-}
 
 /// Why a door can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -47,33 +30,44 @@ pub(super) enum DoorError {
     Tls(#[from] TlsError),
 }
 
-impl Doors {
-    /// Takes the addresses.
-    pub(super) async fn open(settings: &Settings) -> Result<Self, DoorError> {
-        let refused = |source| DoorError::Http { address: settings.http, source };
-        let http = TcpListener::bind(settings.http).await.map_err(refused)?;
-        let http_address = http.local_addr().map_err(refused)?;
-        let refused = |source| DoorError::Native { address: settings.native, source };
-        let native = TcpListener::bind(settings.native).await.map_err(refused)?;
-        let native_address = native.local_addr().map_err(refused)?;
-        let security = match &settings.peer_tls {
-            Some(files) => PeerSecurity::Tls(PeerTls::load(&files.ca, &files.cert, &files.key)?),
-            None => PeerSecurity::Plain,
-        };
-        let peers = PeerDoor::bind(settings.peer, security)
-            .await
-            .map_err(|source| DoorError::Peers { address: settings.peer, source })?;
-        let me = Member {
-            peer: settings.reached_peer(peers.local_address().unwrap_or(settings.peer)),
-            http: settings.reached_http(http_address),
-            native: settings.reached_native(native_address),
-            zone: settings.zone.clone(),
-            priority: settings.priority,
-            replaces: None,
-        };
-        say(settings, http_address, native_address, &me);
-        Ok(Self { listeners: Listeners { http, native }, http: http_address, peers, me })
-    }
+/// Takes the addresses.
+pub(super) async fn open(settings: &Settings) -> Result<Ground<TcpListener>, DoorError> {
+    let refused = |source| DoorError::Http { address: settings.http, source };
+    let http = TcpListener::bind(settings.http).await.map_err(refused)?;
+    let http_address = http.local_addr().map_err(refused)?;
+    let refused = |source| DoorError::Native { address: settings.native, source };
+    let native = TcpListener::bind(settings.native).await.map_err(refused)?;
+    let native_address = native.local_addr().map_err(refused)?;
+    let security = match &settings.peer_tls {
+        Some(files) => PeerSecurity::Tls(PeerTls::load(&files.ca, &files.cert, &files.key)?),
+        None => PeerSecurity::Plain,
+    };
+    let peers = PeerDoor::bind(settings.peer, security)
+        .await
+        .map_err(|source| DoorError::Peers { address: settings.peer, source })?;
+    let me = Member {
+        peer: settings.reached_peer(peers.local_address().unwrap_or(settings.peer)),
+        http: settings.reached_http(http_address),
+        native: settings.reached_native(native_address),
+        zone: settings.zone.clone(),
+        priority: settings.priority,
+        replaces: None,
+    };
+    say(settings, http_address, native_address, &me);
+    Ok(Ground {
+        listeners: Listeners { http, native },
+        http: http_address,
+        peers,
+        storage: Storage::system(),
+        replica: ReplicaConfig::new(&settings.data, me),
+        http_limits: settings.http_limits.clone(),
+        native_limits: settings.native_limits.clone(),
+        founding: match (settings.wait_for_cluster, settings.is_on_loopback()) {
+            (true, _) => Founding::WhenAsked,
+            (false, true) => Founding::AtOnce,
+            (false, false) => Founding::WhenAskedSinceReachable,
+        },
+    })
 }
 
 fn say(settings: &Settings, http: SocketAddr, native: SocketAddr, me: &Member) {

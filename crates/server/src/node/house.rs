@@ -3,16 +3,16 @@
 //! Owns: the front doors while a node lives, and the order in which it leaves. Never: a request.
 
 use super::Ended;
-use super::doors::Listeners;
-use super::signals::{self, Signals};
-use crate::config::Settings;
-use crate::http::HttpDoor;
-use crate::native::NativeDoor;
+use super::ground::{Listeners, StopSignals};
+use super::signals;
+use crate::http::{HttpDoor, HttpLimits};
+use crate::native::{NativeDoor, NativeLimits};
 use crate::service::Service;
+use crate::streams::Listener;
+use kunci_process::{sleep, timeout};
 use kunci_replica::{Lead, Member, Replica};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -47,23 +47,23 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn new(settings: &Settings, me: &Member) -> Self {
+    pub(super) fn new(http_limits: HttpLimits, native_limits: NativeLimits, me: &Member) -> Self {
         let doors = FrontDoors {
-            http: HttpDoor::new(settings.http_limits.clone(), me.clone()),
-            native: NativeDoor::new(settings.native_limits.clone(), me.clone()),
+            http: HttpDoor::new(http_limits, me.clone()),
+            native: NativeDoor::new(native_limits, me.clone()),
         };
         Self { doors, stop: CancellationToken::new(), served: JoinSet::new() }
     }
 
-    pub(super) fn serve(&mut self, listeners: Listeners) {
+    pub(super) fn serve(&mut self, listeners: Listeners<impl Listener>) {
         let Listeners { http, native } = listeners;
         let FrontDoors { http: http_door, native: native_door } = self.doors.clone();
         let [http_stop, native_stop] = [self.stop.clone(), self.stop.clone()];
-        self.served.spawn(async move {
+        kunci_process::spawn_into(&mut self.served, async move {
             http_door.serve(http, http_stop).await;
             "HTTP"
         });
-        self.served.spawn(async move {
+        kunci_process::spawn_into(&mut self.served, async move {
             native_door.serve(native, native_stop).await;
             "the native protocol"
         });
@@ -82,7 +82,7 @@ impl House {
         mut self,
         replica: Option<&Replica>,
         signal: i32,
-        signals: &mut Signals,
+        signals: &mut impl StopSignals,
     ) -> Ended {
         info!("{} received: stopping; a second signal stops at once", signals::name(signal));
         match signals.or_else(self.leave(replica)).await {

@@ -1,5 +1,6 @@
 //! Signals that ask a node to stop.
 
+use super::ground::StopSignals;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,20 +15,14 @@ impl Signals {
     pub(super) fn catch() -> io::Result<Self> {
         Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
     }
+}
 
-    /// The number of the next one.
-    pub(super) async fn next(&mut self) -> i32 {
+impl StopSignals for Signals {
+    async fn next(&mut self) -> i32 {
         tokio::select! {
+            biased;
             _ = self.term.recv() => SignalKind::terminate().as_raw_value(),
             _ = self.int.recv() => SignalKind::interrupt().as_raw_value(),
-        }
-    }
-
-    /// Does `work`, unless a signal comes first; its number then.
-    pub(super) async fn or_else<T>(&mut self, work: impl Future<Output = T>) -> Result<T, i32> {
-        tokio::select! {
-            done = work => Ok(done),
-            signal = self.next() => Err(signal),
         }
     }
 }

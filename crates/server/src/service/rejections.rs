@@ -31,7 +31,7 @@ impl Rejections {
     pub(super) fn take(&self, rejection: &FencingRejection) {
         let FencingRejection { resource, token, current } = rejection;
         self.taken.fetch_add(1, Ordering::Relaxed);
-        if let Some(left_out) = self.next_line(Instant::now()) {
+        if let Some(left_out) = self.next_line(kunci_process::now()) {
             tracing::warn!(%resource, %token, %current, left_out, "a protected resource refused a stale token");
         }
     }

@@ -13,10 +13,10 @@ use crate::transport::handshake::{
 use crate::transport::links::BoxedStream;
 use crate::transport::roster::{Me, Roster, Standing};
 use crate::transport::tls::Shown;
+use kunci_process::timeout;
 use std::io;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long a peer that was let in waits for somebody to serve it.
@@ -190,7 +190,7 @@ impl LetIn<'_> {
             Self::Invited(Place { cluster_id, node_id }, seat) => {
                 let (accepted, is_accepted) = oneshot::channel();
                 // It outlives the lobby, which is over with the invitation.
-                tokio::spawn(timeout(ACCEPT_WITHIN, tell_inviter(stream, is_accepted)));
+                kunci_process::spawn(timeout(ACCEPT_WITHIN, tell_inviter(stream, is_accepted)));
                 seat.send(Invited { cluster_id, node_id, accepted });
             }
         }

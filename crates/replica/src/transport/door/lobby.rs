@@ -6,13 +6,14 @@
 use super::reception::Reception;
 use super::said::Said;
 use crate::transport::links::{Arrival, Doorway};
+use kunci_process::sleep_until;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// The most handshakes at a time.
 pub(super) const SHAKING_MAX: usize = 32;
@@ -27,7 +28,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Takes connections for good. Dropping this ends those whose handshake isn't over.
 pub(super) async fn run(doorway: &mut dyn Doorway, reception: Arc<Reception>) -> Infallible {
     let mut lobby = Lobby { reception, tasks: JoinSet::new(), slots: Vec::new() };
-    let mut again_at = Instant::now();
+    let mut again_at = kunci_process::now();
     loop {
         let gives_way_at = lobby.gives_way_at();
         tokio::select! {
@@ -39,7 +40,7 @@ pub(super) async fn run(doorway: &mut dyn Doorway, reception: Arc<Reception>) ->
                 Err(error) => {
                     lobby.reception.said.say("accept", &Said::NOBODY, &error);
                     if !is_of_one_peer(&error) {
-                        again_at = Instant::now() + AGAIN_AFTER;
+                        again_at = kunci_process::now() + AGAIN_AFTER;
                     }
                 }
             },
@@ -79,12 +80,12 @@ impl Lobby {
     fn enter(&mut self, arrival: Arrival) {
         let (from, has_spoken) = (arrival.from.clone(), Arc::new(AtomicBool::new(false)));
         let task = Arc::clone(&self.reception).receive(arrival, Arc::clone(&has_spoken));
-        let abort = self.tasks.spawn(task);
+        let abort = kunci_process::spawn_into(&mut self.tasks, task);
         self.slots.push(Slot {
             task: abort.id(),
             abort,
             from,
-            since: Instant::now(),
+            since: kunci_process::now(),
             has_spoken,
             is_leaving: false,
         });
@@ -121,7 +122,7 @@ impl Lobby {
             return;
         };
         // It may have spoken since the time was set.
-        if slot.gives_way_at() <= Instant::now() {
+        if slot.gives_way_at() <= kunci_process::now() {
             slot.abort.abort();
             slot.is_leaving = true;
             let why = format_args!("it gives way to others: {SHAKING_MAX} connections are shaking hands");

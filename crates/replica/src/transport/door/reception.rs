@@ -9,11 +9,11 @@ use super::trouble::Trouble;
 use crate::transport::handshake::{self, Answer, Hello, Refusal, RefusalCode, Unreadable, Welcome};
 use crate::transport::links::{Arrival, BoxedStream};
 use crate::transport::tls::{PeerSecurity, Shown};
+use kunci_process::timeout;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// From the first packet to the answer.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(1);

@@ -37,7 +37,7 @@ impl Said {
 
     /// How often it came up since it was last said, this time too; `None` if it isn't to be said now.
     fn times(&self, kind: &'static str) -> Option<u64> {
-        let now = Instant::now();
+        let now = kunci_process::now();
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(said) = kinds.get_mut(kind) else {
             kinds.insert(kind, Kind { at: now, unsaid: 0 });

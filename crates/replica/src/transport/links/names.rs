@@ -5,6 +5,7 @@
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
+use kunci_process::timeout;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -12,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::lookup_host;
-use tokio::time::timeout;
 
 /// After so long the addresses of last time will do: a part of the second that a whole connect has.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
@@ -94,7 +94,7 @@ impl Names {
             known.remove(&forgettable);
         }
         // A task of its own: the system's call goes on even if nobody waits for it any more.
-        let task = tokio::spawn(self.clone().find(name.to_owned()));
+        let task = kunci_process::spawn(self.clone().find(name.to_owned()));
         let asked = async { task.await.map_err(|error| Arc::new(io::Error::other(error)))? }.boxed().shared();
         known.entry(name.to_owned()).or_default().asked = Some(asked.clone());
         Ok(asked)

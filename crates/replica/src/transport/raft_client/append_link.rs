@@ -19,11 +19,12 @@ use super::address_of;
 use crate::raft_types::TypeConfig;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use kunci_process::{timeout, timeout_at};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 
 /// A member that owes an answer and is silent for this long counts as gone. Longer than a slow sync of its disk.
 const SILENT_MAX: Duration = Duration::from_secs(1);
@@ -122,7 +123,7 @@ impl AppendLink {
     /// long.
     pub(super) fn tidy(&mut self) {
         if let State::Up(up) = &self.state
-            && (up.is_writing || up.deadline().is_some_and(|deadline| deadline <= Instant::now()))
+            && (up.is_writing || up.deadline().is_some_and(|deadline| deadline <= kunci_process::now()))
         {
             self.drop_connection();
         }
@@ -195,7 +196,7 @@ impl Up {
             owed: VecDeque::new(),
             owed_bytes: 0,
             next_number: 0,
-            progress: Instant::now(),
+            progress: kunci_process::now(),
             is_writing: false,
         }
     }
@@ -210,7 +211,7 @@ impl Up {
         timeout(within, self.writer.send(&frame)).await.map_err(|_| Broken::Silent(within))??;
         self.is_writing = false;
         if self.owed.is_empty() {
-            self.progress = Instant::now();
+            self.progress = kunci_process::now();
         }
         self.next_number += 1;
         self.owed.push_back(Owed { number, bytes });
@@ -238,7 +239,7 @@ impl Up {
         let expected =
             expected.ok_or_else(|| malformed(format!("the answer to request {number} is out of turn")))?;
         self.owed_bytes -= expected.bytes;
-        self.progress = Instant::now();
+        self.progress = kunci_process::now();
         Ok(answer)
     }
 

@@ -16,6 +16,7 @@ use super::address_of;
 use crate::pulse::{Census, Pulse};
 use crate::raft_types::TypeConfig;
 use ask_link::AskLink;
+use kunci_process::timeout_at;
 use openraft::raft::{TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
 
 /// The way to ask the other members. A clone is another handle to the same connections.
 #[derive(Clone)]
@@ -123,7 +123,7 @@ impl Asks {
         question: &Q,
         within: Duration,
     ) -> Result<A, AskError> {
-        let until = Instant::now() + within;
+        let until = kunci_process::now() + within;
         let tag = self.inner.next_tag.fetch_add(1, Ordering::Relaxed);
         let malformed = |error: std::io::Error| AskError::Malformed(error.to_string());
         let frame = Frame::holding(kind, &(tag, question)).map_err(malformed)?;

@@ -13,10 +13,10 @@ use super::{Ended, Host};
 use crate::raft_types::TypeConfig;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use kunci_process::timeout;
 use openraft::raft::{TransferLeaderRequest, VoteRequest};
 use serde::Serialize;
 use std::fmt::Display;
-use tokio::time::timeout;
 
 pub(super) async fn serve(host: &Host, from: u64, connection: Connection) -> Result<(), Ended> {
     let Frames { reader, mut writer } = connection.into_frames();

@@ -10,12 +10,12 @@ use super::super::raft_frames::{
 use super::{Ended, Host};
 use crate::raft_types::TypeConfig;
 use futures::{StreamExt, stream};
+use kunci_process::timeout;
 use openraft::errors::Fatal;
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use std::collections::VecDeque;
 use std::pin::pin;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 type Answer = Result<StreamAppendResult<TypeConfig>, Fatal<TypeConfig>>;
 

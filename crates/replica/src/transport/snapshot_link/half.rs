@@ -4,15 +4,15 @@
 //! file: a node follows one leader.
 
 use super::{HALF_KEPT_FOR, Offer};
-use crate::disk::{RESERVE_BYTES, free_bytes};
+use crate::disk::RESERVE_BYTES;
 use crate::snapshot_store::{SnapshotFile, SnapshotReceiver, SnapshotStore};
-use crate::state_machine::blocking;
+use crate::storage::{Files, work};
 use bytes::Bytes;
+use kunci_process::sleep;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, watch};
-use tokio::time::sleep;
 
 /// The place of the snapshot that is coming in. A clone is another handle to the same.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ struct Slot {
 pub(super) struct Half {
     from: u64,
     offer: Offer,
+    files: Arc<dyn Files>,
     folder: PathBuf,
     receiver: SnapshotReceiver,
 }
@@ -71,10 +72,11 @@ impl HalfReceived {
     /// When there isn't enough room on the disk for all of it, or it can't be made.
     pub(super) async fn begin(&self, store: &SnapshotStore, from: u64, offer: Offer) -> io::Result<Half> {
         let (store, reserve_bytes) = (store.clone(), self.slot.reserve_bytes);
-        blocking(move || {
+        let files = Arc::clone(store.files());
+        work(&Arc::clone(&files), async move {
             let folder = store.folder().to_owned();
-            check_room(&folder, offer.bytes, reserve_bytes)?;
-            Ok(Half { from, offer, folder, receiver: store.receive()? })
+            check_room(&*files, &folder, offer.bytes, reserve_bytes)?;
+            Ok(Half { from, offer, files, folder, receiver: store.receive()? })
         })
         .await
     }
@@ -85,9 +87,9 @@ impl HalfReceived {
     /// When it isn't the piece that follows, or there isn't enough room, or the disk fails. The file is removed.
     pub(super) async fn take(&self, mut half: Half, offset: u64, bytes: Bytes) -> io::Result<Half> {
         let reserve_bytes = self.slot.reserve_bytes;
-        blocking(move || {
+        work(&Arc::clone(&half.files), async move {
             // Others write to this disk too.
-            check_room(&half.folder, bytes.len() as u64, reserve_bytes)?;
+            check_room(&*half.files, &half.folder, bytes.len() as u64, reserve_bytes)?;
             half.receiver.take(offset, &bytes)?;
             Ok(half)
         })
@@ -98,7 +100,7 @@ impl HalfReceived {
     /// last handle to this.
     pub(super) fn forget_later(&self, number: u64) {
         let slot = Arc::downgrade(&self.slot);
-        tokio::spawn(async move {
+        kunci_process::spawn(async move {
             sleep(HALF_KEPT_FOR).await;
             if let Some(slot) = slot.upgrade()
                 && *slot.newest.borrow() == number
@@ -124,20 +126,20 @@ impl Half {
     }
 
     /// Checks the whole file. Blocks.
-    pub(super) fn finish(self) -> io::Result<SnapshotFile> {
-        let file = self.receiver.finish()?;
+    pub(super) async fn finish(self) -> io::Result<SnapshotFile> {
+        let file = self.receiver.finish().await?;
         if *file.meta() == self.offer.meta {
             return Ok(file);
         }
-        drop(std::fs::remove_file(file.path()));
+        drop(self.files.remove(file.path()));
         let text =
             format!("it covers {:?}, expected {:?}", file.meta().last_log_id, self.offer.meta.last_log_id);
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 }
 
-fn check_room(folder: &Path, bytes: u64, reserve_bytes: u64) -> io::Result<()> {
-    let free = free_bytes(folder)?;
+fn check_room(files: &dyn Files, folder: &Path, bytes: u64, reserve_bytes: u64) -> io::Result<()> {
+    let free = files.free_bytes(folder)?;
     if free >= bytes.saturating_add(reserve_bytes) {
         return Ok(());
     }

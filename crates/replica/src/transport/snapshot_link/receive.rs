@@ -11,15 +11,15 @@ use super::half::Half;
 use super::{ANSWER, Answer, BYTES_MAX, OFFER, Offer, PIECE_WITHIN, WORKING_EVERY, next, offset_and_bytes};
 use crate::raft_types::{Snapshot, TypeConfig};
 use crate::snapshot_store::SnapshotFile;
-use crate::state_machine::blocking;
+use crate::storage::work;
+use kunci_process::{sleep, timeout};
 use openraft::async_runtime::WatchReceiver;
 use openraft::raft::SnapshotResponse;
-use std::fs;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
 /// How long the sender may take to close the connection once it has the last answer.
 const LAST_ANSWER_ARRIVES_WITHIN: Duration = Duration::from_secs(1);
@@ -84,7 +84,8 @@ impl Receiving<'_> {
                 let installed = self.install(file).await;
                 // An installed file has its own name by now. One that turned out not to be needed still has this
                 // one, and would keep it until the next start.
-                blocking(move || fs::remove_file(came_in_as)).await.ok();
+                let files = Arc::clone(self.host.snapshots.files());
+                work(&Arc::clone(&files), async move { files.remove(&came_in_as) }).await.ok();
                 installed
             }
             Err(error) => {
@@ -125,7 +126,8 @@ impl Receiving<'_> {
             }
         }
         let Some(whole) = half.take() else { return Ok(Err(io::ErrorKind::UnexpectedEof.into())) };
-        Ok(self.sender.hear_working(blocking(move || whole.finish())).await)
+        let files = Arc::clone(host.snapshots.files());
+        Ok(self.sender.hear_working(work(&files, whole.finish())).await)
     }
 
     async fn next_piece(&mut self) -> Result<Frame, Ended> {

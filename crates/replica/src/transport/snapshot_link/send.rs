@@ -10,11 +10,11 @@ use super::super::raft_frames::{ANSWER_BYTES_MAX, FrameStream, frames};
 use super::{ANSWER, Answer, OFFER, Offer, PIECE_BYTES, SILENT_MAX, WINDOW_BYTES, next, piece, unexpected};
 use crate::raft_types::{Snapshot, TypeConfig, Vote};
 use crate::snapshot_store::SnapshotFile;
-use crate::state_machine::blocking;
+use crate::storage::work;
+use kunci_process::timeout;
 use openraft::raft::SnapshotResponse;
 use std::io;
 use std::pin::pin;
-use tokio::time::timeout;
 
 type Response = SnapshotResponse<TypeConfig>;
 
@@ -85,7 +85,7 @@ impl Sending {
             }
             if sent < offer.bytes && sent.saturating_sub(self.window.taken) < WINDOW_BYTES {
                 let from = file.clone();
-                let bytes = blocking(move || from.read_at(sent, PIECE_BYTES)).await?;
+                let bytes = work(file.files(), async move { from.read_at(sent, PIECE_BYTES) }).await?;
                 self.send(&piece(sent, &bytes)).await?;
                 sent += bytes.len() as u64;
             } else {

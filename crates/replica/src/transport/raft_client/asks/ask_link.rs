@@ -31,7 +31,7 @@ impl AskLink {
     /// Begins to connect.
     pub(super) fn connect(dialer: Dialer, to: u64, address: String) -> Self {
         let (questions, asked) = mpsc::channel(IN_FLIGHT_MAX);
-        let task = tokio::spawn(async move {
+        let task = kunci_process::spawn(async move {
             match dialer.connect(to, &address, Purpose::Ask).await {
                 Ok(connection) => answer_all(connection, asked).await,
                 Err(error) => refuse_all(asked, &AskError::Connect(error.to_string())),
