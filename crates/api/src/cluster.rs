@@ -47,6 +47,11 @@ pub struct NodeBody {
     pub priority: u8,
     /// Whether it can be counted on.
     pub healthy: bool,
+    /// How its disk is: `ok`; `low`, with so little room that new acquires are refused while it leads; or `stuck`, when it
+    /// doesn't answer. Left out while that isn't known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub disk: Option<&'static str>,
     /// The last log entry that it is known to have applied.
     pub applied_index: u64,
 }

@@ -38,11 +38,15 @@ pub struct EventBody {
 
 /// What happened to one resource, as far back as events are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct HistoryBody {
     /// The resource's name.
     pub resource: String,
     /// The events, oldest first.
     pub events: Vec<EventBody>,
+    /// The cluster time of the answer, in ms since the cluster's first log entry: how long ago an event was is the
+    /// difference.
+    pub cluster_time_ms: u64,
     /// The revision up to which it goes.
     pub revision: u64,
 }

@@ -4,6 +4,7 @@
 //! field can carry may still be out of policy, which the log decides.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod body;
 mod cluster;
 mod code;
@@ -19,6 +20,7 @@ mod problem;
 mod request;
 mod view;
 
+pub use audit::{AuditBody, AuditRecord};
 pub use body::parse;
 pub use cluster::{ClusterBody, LiveBody, NodeBody, ReadyBody};
 pub use code::{Applied, Code};

@@ -7,6 +7,7 @@ mod cluster;
 mod dashed;
 mod door;
 mod proof;
+mod top;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use cluster::{
@@ -17,6 +18,7 @@ pub(crate) use dashed::with_plain_lease_ids;
 use door::{DOORS, beside_the_point, only_http};
 pub(crate) use door::{DoorArgs, doors};
 pub(crate) use proof::Proof;
+pub(crate) use top::TopArgs;
 
 use crate::acquire::Wait;
 use crate::door::Needs;
@@ -24,6 +26,7 @@ use crate::duration::{parse, parse_positive, parse_wait};
 use crate::exit::CODES;
 use crate::output::Form;
 use crate::server::{ConfigArgs, ServerArgs};
+use crate::verbs::audit::AuditArgs;
 use crate::verbs::fence::FenceArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -68,6 +71,9 @@ pub(crate) enum Verb {
     /// Follow what happens to locks.
     #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     Watch(WatchArgs),
+    /// Look at the cluster and its locks, live.
+    #[command(after_help = CODES)]
+    Top(TopArgs),
     /// End somebody's lease, as an operator.
     #[command(after_help = CODES, mut_arg("endpoints", beside_the_point), mut_arg("url", only_http))]
     ForceRelease(ForceReleaseArgs),
@@ -87,6 +93,8 @@ pub(crate) enum Verb {
     Config(ConfigArgs),
     /// Look at the log of a node that isn't running, and cut a last record that a crash left unfinished.
     Repair(RepairArgs),
+    /// Read a node's audit log: who got, gave back and was denied which lock, and who held one at a time.
+    Audit(AuditArgs),
     /// Write a completion script for a shell to standard output.
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder.
@@ -115,6 +123,8 @@ impl Verb {
             Self::Config(args) => return args.form(),
             Self::Repair(args) => return if args.json { Form::Json } else { Form::Human },
             Self::Fence(args) => return args.form(),
+            Self::Audit(args) => return args.form(),
+            Self::Top(args) => return if args.json { Form::Json } else { Form::Human },
             Self::Bench(args) => return if args.json { Form::Json } else { Form::Human },
             // What `exec` prints is its command's, what `dev-cluster` prints its nodes'.
             Self::Exec(_) | Self::Server(_) | Self::DevCluster(_) | Self::Completions(_) | Self::Man(_) => {

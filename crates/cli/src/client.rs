@@ -110,6 +110,18 @@ impl Client {
         }
     }
 
+    /// Reads a text, such as `/metrics`.
+    pub(crate) async fn text(&self, path: String) -> Result<String, CallError> {
+        let response = self.send(&Call::get(path), None).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| self.no_answer(causes(error.as_ref())))?.to_bytes();
+        match status.is_success() {
+            true => Ok(String::from_utf8_lossy(&body).into_owned()),
+            false => Err(self.no_answer(format!("{status} for a text"))),
+        }
+    }
+
     /// Opens a stream of events, after the one with this id.
     pub(crate) async fn stream(
         &self,

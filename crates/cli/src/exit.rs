@@ -107,6 +107,11 @@ impl Failure {
         Self { exit: Exit::Done, text: String::new(), body: Value::Null }
     }
 
+    /// Standard output has said it all: under `--json` nothing follows.
+    pub(crate) fn without_body(self) -> Self {
+        Self { body: Value::Null, ..self }
+    }
+
     /// The server's refusal.
     pub(crate) fn refusal(answer: &Answer) -> Self {
         Self { exit: answer.exit(), text: answer.refusal_text(), body: answer.body.clone() }

@@ -55,6 +55,7 @@ fn run(cli: Cli, output: &Output) -> Result<Exit, Failure> {
         Verb::Server(args) => server::run(args),
         Verb::Config(args) => server::show_config(args),
         Verb::Repair(args) => verbs::repair::run(&args, output),
+        Verb::Audit(args) => verbs::audit::run(&args, output),
         Verb::Bench(args) => verbs::bench::run(&args, output),
         Verb::Fence(args) => verbs::fence::run(&args, output),
         Verb::Completions(args) => verbs::completions::run(&args, output),
@@ -89,12 +90,14 @@ async fn talk(verb: Verb, output: &Output) -> Result<Exit, Failure> {
             let client = http(&args.server, "`kunci force-release`")?;
             verbs::force_release::run(&args, &client, output).await
         }
+        Verb::Top(args) => verbs::top::run(&args, output).await,
         Verb::Cluster(args) => verbs::cluster::run(&args, output).await,
         Verb::DevCluster(args) => dev_cluster::run(&args, output).await,
         Verb::Exec(args) => exec::run(&args, output).await,
         Verb::Server(_)
         | Verb::Config(_)
         | Verb::Repair(_)
+        | Verb::Audit(_)
         | Verb::Bench(_)
         | Verb::Fence(_)
         | Verb::Completions(_)

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 pub(crate) mod acquire;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod cluster;
@@ -14,4 +15,5 @@ pub(crate) mod release;
 pub(crate) mod renew;
 pub(crate) mod repair;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod watch;

@@ -16,13 +16,14 @@ use crate::command::Command;
 use crate::effects::Effects;
 use crate::reply::Reply;
 use crate::table::LockTable;
+use kunci_types::Origin;
 
 impl LockTable {
-    /// Executes one command at the current instant.
-    pub(crate) fn execute(&mut self, effects: &mut Effects, command: &Command) -> Reply {
+    /// Executes one command, which came from `origin`, at the current instant.
+    pub(crate) fn execute(&mut self, effects: &mut Effects, command: &Command, origin: &Origin) -> Reply {
         match command {
-            Command::Acquire(acquire) => Reply::Acquire(self.acquire(effects, acquire)),
-            Command::Renew(renew) => Reply::Renew(self.renew(renew)),
+            Command::Acquire(acquire) => Reply::Acquire(self.acquire(effects, acquire, origin.address)),
+            Command::Renew(renew) => Reply::Renew(self.renew(effects, renew)),
             Command::Release(release) => Reply::Release(self.release(effects, release)),
             Command::Cancel(cancel) => Reply::Cancel(self.cancel(effects, cancel)),
             Command::Detach(detach) => Reply::Detach(self.detach(effects, detach)),

@@ -5,17 +5,21 @@
 
 mod command;
 mod policy;
+mod provenance;
 pub(crate) mod record;
 mod words;
 
-use crate::command::Entry;
+use crate::command::{Entry, Provenance};
 use alloc::vec::Vec;
 use kunci_types::ClusterTime;
 
-/// The format of entries that this release writes, and the newest that it reads.
-pub const ENTRY_FORMAT: u8 = 1;
-/// The format of snapshots that this release writes, and the newest that it reads.
-pub const SNAPSHOT_FORMAT: u8 = 1;
+/// The newest format of entries that this release writes and reads. Format 1 ends behind the commands; format 2 says
+/// behind them where they came from. An entry of which that isn't known has format 1, so that its bytes are canonical.
+pub const ENTRY_FORMAT: u8 = 2;
+/// The format of snapshots that this release writes, and the newest that it reads. Format 1 has no addresses.
+pub const SNAPSHOT_FORMAT: u8 = 2;
+/// The first format of each.
+pub(crate) const FORMAT_1: u8 = 1;
 
 /// Why bytes from the log or a snapshot can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,14 +69,18 @@ pub enum DecodeError {
 }
 
 impl Entry {
-    /// The entry's bytes; the first is [`ENTRY_FORMAT`].
+    /// The entry's bytes; the first is its format, at most [`ENTRY_FORMAT`].
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::with_capacity(32 + self.commands.len() * 160);
-        writer.u8(ENTRY_FORMAT);
+        let mut writer = Writer::with_capacity(32 + self.commands.len() * 168);
+        let is_known = self.provenance != Provenance::default();
+        writer.u8(if is_known { ENTRY_FORMAT } else { FORMAT_1 });
         writer.u64(self.now.as_ms());
         writer.count(self.commands.len());
         for command in &self.commands {
             command::write(&mut writer, command);
+        }
+        if is_known {
+            provenance::write(&mut writer, &self.provenance);
         }
         writer.bytes
     }
@@ -82,15 +90,19 @@ impl Entry {
     /// # Errors
     /// Says in plain words when another release wrote them, or when they are damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader { bytes };
+        let mut reader = Reader { bytes, format: ENTRY_FORMAT };
         let found = reader.u8("entry format")?;
-        if found != ENTRY_FORMAT {
+        if !(FORMAT_1..=ENTRY_FORMAT).contains(&found) {
             return Err(DecodeError::UnknownFormat { what: "a log entry", found, known: ENTRY_FORMAT });
         }
         let now = ClusterTime::from_ms(reader.u64("entry time")?);
         let commands = reader.list("commands", command::read)?;
+        let provenance = match found {
+            FORMAT_1 => Provenance::default(),
+            _ => provenance::read(&mut reader, commands.len())?,
+        };
         reader.end("a log entry")?;
-        Ok(Self { now, commands })
+        Ok(Self { now, commands, provenance })
     }
 }
 
@@ -136,6 +148,8 @@ impl Writer {
 /// Takes bytes apart, and never panics whatever they are.
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
+    /// In which format they are.
+    pub(crate) format: u8,
 }
 
 impl<'a> Reader<'a> {

@@ -5,8 +5,8 @@
 use crate::request::RequestKey;
 use alloc::vec::Vec;
 use kunci_types::{
-    Attempt, Caller, ClusterTime, FencingToken, LeaseId, LockDelay, Metadata, Owner, Policy, Reason,
-    RequestId, ResourceName, Revision, Ttl, Wait,
+    Attempt, Caller, ClusterTime, FencingToken, LeaseId, LockDelay, Metadata, Origin, Owner, Policy, Reason,
+    RequestId, ResourceName, Revision, Ttl, Wait, WallTime,
 };
 
 /// One entry of the log: commands that take effect together, at one instant.
@@ -18,6 +18,47 @@ pub struct Entry {
     pub now: ClusterTime,
     /// The commands in order of arrival.
     pub commands: Vec<Command>,
+    /// What the audit log needs besides.
+    pub provenance: Provenance,
+}
+
+impl Entry {
+    /// An entry of which nobody knows where it came from.
+    pub fn new(now: ClusterTime, commands: Vec<Command>) -> Self {
+        Self { now, commands, provenance: Provenance::default() }
+    }
+}
+
+/// When and from where an entry came, for the audit log. It decides nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    wall: Option<WallTime>,
+    /// One for each command, or none at all when nothing is known of any.
+    origins: Vec<Origin>,
+}
+
+impl Provenance {
+    /// What the leader's wall clock showed when it formed the entry, and where each command came from, in their order.
+    pub fn new(wall: Option<WallTime>, mut origins: Vec<Origin>) -> Self {
+        if origins.iter().all(Origin::is_unknown) {
+            origins = Vec::new();
+        }
+        Self { wall, origins }
+    }
+
+    /// What the leader's wall clock showed.
+    pub fn wall(&self) -> Option<WallTime> {
+        self.wall
+    }
+
+    /// Where the command at a place came from.
+    pub fn origin(&self, at: usize) -> &Origin {
+        self.origins.get(at).unwrap_or(&Origin::UNKNOWN)
+    }
+
+    pub(crate) fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
 }
 
 /// One thing to do.

@@ -8,7 +8,7 @@ use crate::event::Change;
 use crate::grant::End;
 use crate::invariants::broken;
 use crate::lease::Holding;
-use crate::reply::{AcquireRefusal, AcquireReply, Told};
+use crate::reply::{self, AcquireRefusal, AcquireReply, SpanOf, Told};
 use crate::request::{Attachment, Closed, RequestKey, RequestState, Returnable, Waiting};
 use crate::table::LockTable;
 use alloc::sync::Arc;
@@ -98,6 +98,16 @@ pub(crate) enum WaitEnd {
     Dropped,
 }
 
+impl WaitEnd {
+    fn told(self) -> reply::WaitEnd {
+        match self {
+            Self::TimedOut => reply::WaitEnd::TimedOut,
+            Self::Cancelled => reply::WaitEnd::Cancelled,
+            Self::Dropped => reply::WaitEnd::Dropped,
+        }
+    }
+}
+
 impl LockTable {
     pub(crate) fn waiting(&self, request: &RequestKey) -> Option<&Waiting> {
         match &self.request(request)?.state {
@@ -119,6 +129,8 @@ impl LockTable {
             WaitEnd::Dropped => (Change::Dropped, Closed::Cancelled, AcquireRefusal::Cancelled(Told::First)),
         };
         let revision = self.tell(effects, (&resource, &waiting.terms.owner), change);
+        effects.mark(request, None, waiting.terms.address);
+        effects.lasted(SpanOf::Wait(end.told()), waiting.since, now);
         let nobody_returns = match waiting.terms.returnable {
             Returnable::No => waiting.attempt().is_none(),
             Returnable::Yes => false,

@@ -1,8 +1,9 @@
 //! What happened to owners and queues, for watchers and the audit log.
 //!
-//! Never: a lease id or a request id.
+//! Never: a lease id or a request id, but for the marks, which never leave the node.
 
-use kunci_types::{ClusterTime, FencingToken, Owner, Reason, ResourceName, Revision};
+use crate::request::RequestKey;
+use kunci_types::{ClientAddress, ClusterTime, FencingToken, LeaseId, Owner, Reason, ResourceName, Revision};
 
 /// One ownership or queue event; each has a revision of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,4 +72,19 @@ pub enum Change {
     Cancelled,
     /// A waiter's client stayed away for longer than the waiter grace.
     Dropped,
+}
+
+/// What the audit log needs to know of an event besides. It stays in the node: the lease id is a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The event, by its place among those of the entry.
+    pub event: usize,
+    /// The step of the entry that brought it about.
+    pub place: u32,
+    /// The request that the event is about.
+    pub request: RequestKey,
+    /// The lease that began or ended.
+    pub lease_id: Option<LeaseId>,
+    /// Where the request's newest call came from.
+    pub address: Option<ClientAddress>,
 }

@@ -7,7 +7,7 @@ use crate::event::Change;
 use crate::index::Counted;
 use crate::invariants::broken;
 use crate::lease::{Grace, Holding, Lease, Sight};
-use crate::reply::{AcquireReply, Grant, LeaseEnd, Told};
+use crate::reply::{AcquireReply, Grant, LeaseEnd, SpanOf, Told, WaitEnd};
 use crate::request::{Attachment, Request, RequestKey, RequestState, Terms, Waiting};
 use crate::table::LockTable;
 use alloc::sync::Arc;
@@ -78,6 +78,7 @@ impl LockTable {
         let now = self.now();
         let change = Change::Granted { ttl_ms: terms.ttl.as_ms() };
         let token = self.tell(effects, (resource, &terms.owner), change).token();
+        effects.mark(request, Some(terms.lease_id), terms.address);
         let hold_until = now.plus_ms(self.state.head.policy.total_hold_ms_max);
         let lease = Lease {
             request: request.clone(),
@@ -139,7 +140,9 @@ impl LockTable {
             End::Abandoned => Change::Abandoned { token },
         };
         self.tell(effects, (resource, &lease.terms.owner), change);
+        effects.lasted(SpanOf::Lease(end.how()), lease.granted_at, now);
         let lease_id = lease.terms.lease_id;
+        effects.mark(&lease.request, Some(lease_id), lease.terms.address);
         self.request_mut(&lease.request).state =
             RequestState::Ended { at: now, how: end.how(), token, lease_id };
         self.index.ended.insert((now, lease.request));
@@ -177,6 +180,7 @@ impl LockTable {
         let Attachment::Attached { attempt, .. } = waiting.attachment else {
             broken("I6: the head of a queue is detached");
         };
+        effects.lasted(SpanOf::Wait(WaitEnd::Granted), waiting.since, self.now());
         let grant = self.begin_lease(effects, resource, &request, waiting.terms, attempt);
         self.request_mut(&request).state = RequestState::Granted { token: grant.token };
         effects.answer(attempt, AcquireReply::Granted(grant), self.state.head.revision);

@@ -14,8 +14,45 @@ pub struct Applied {
     pub answers: Vec<Answer>,
     /// What happened, in order of revision.
     pub events: Vec<crate::event::Event>,
+    /// What the audit log needs besides of the events that are about a lease or the end of a wait, in their order.
+    pub marks: Vec<crate::event::Mark>,
     /// How many steps the entry took; every place is smaller.
     pub places: u32,
+    /// How long what ended with it had lasted.
+    pub spans: Vec<Span>,
+    /// How many leases were renewed with less than a third of their TTL left.
+    pub late_renewals: u32,
+}
+
+/// How long something lasted that has ended, in cluster time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// In ms.
+    pub ms: u64,
+    /// What, and how it ended.
+    pub of: SpanOf,
+}
+
+/// What lasted for a while, and how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanOf {
+    /// A wait in a queue.
+    Wait(WaitEnd),
+    /// A lease.
+    Lease(LeaseEnd),
+}
+
+/// How a wait in a queue ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// With a grant.
+    Granted,
+    /// By time.
+    TimedOut,
+    /// By its client.
+    Cancelled,
+    /// Its client stayed away for longer than the waiter grace.
+    Dropped,
 }
 
 /// An answer and where in the log's order it took effect.

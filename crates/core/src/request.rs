@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use kunci_types::{
-    Attempt, Caller, ClusterTime, FencingToken, LeaseId, LockDelay, Metadata, Owner, RequestId, ResourceName,
-    Revision, Ttl,
+    Attempt, Caller, ClientAddress, ClusterTime, FencingToken, LeaseId, LockDelay, Metadata, Owner,
+    RequestId, ResourceName, Revision, Ttl,
 };
 use twox_hash::XxHash3_64;
 
@@ -48,6 +48,11 @@ impl RequestKey {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The name of the caller, where authentication gave it.
+    pub fn proven_caller(&self) -> Option<&str> {
+        self.text.strip_prefix(PROVEN)?.split(SEPARATOR).next()
     }
 
     /// Whether this is a request of `caller`.
@@ -138,6 +143,8 @@ pub(crate) struct Terms {
     pub(crate) metadata: Option<Metadata>,
     pub(crate) lease_id: LeaseId,
     pub(crate) returnable: Returnable,
+    /// Where the newest call of the request came from.
+    pub(crate) address: Option<ClientAddress>,
 }
 
 /// Whether a client that lost its call can come back with the request id.

@@ -3,7 +3,7 @@
 //! Owns: which bytes equal states have. Never: a file, a checksum (see the replica).
 
 use crate::codec::record::{read_head, read_holding, read_request, write_head, write_holding, write_request};
-use crate::codec::{DecodeError, Reader, SNAPSHOT_FORMAT, Writer};
+use crate::codec::{DecodeError, FORMAT_1, Reader, SNAPSHOT_FORMAT, Writer};
 use crate::index::Index;
 use crate::table::{Head, LockTable, State};
 use alloc::sync::Arc;
@@ -113,6 +113,7 @@ pub struct Restore {
 
 #[derive(Debug)]
 struct Begun {
+    format: u8,
     state: State,
     holdings: u64,
     requests: u64,
@@ -124,7 +125,8 @@ impl Restore {
     /// # Errors
     /// Says in plain words when another release wrote it, or when it is damaged or out of place.
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        let mut reader = Reader { bytes };
+        let format = self.begun.as_ref().map_or(SNAPSHOT_FORMAT, |begun| begun.format);
+        let mut reader = Reader { bytes, format };
         let kind = reader.u8("snapshot chunk")?;
         match (kind, &mut self.begun) {
             (HEAD, None) => self.begun = Some(read_beginning(&mut reader)?),
@@ -174,12 +176,13 @@ impl Begun {
 
 fn read_beginning(reader: &mut Reader<'_>) -> Result<Begun, DecodeError> {
     let found = reader.u8("snapshot format")?;
-    if found != SNAPSHOT_FORMAT {
+    if !(FORMAT_1..=SNAPSHOT_FORMAT).contains(&found) {
         return Err(DecodeError::UnknownFormat { what: "a snapshot", found, known: SNAPSHOT_FORMAT });
     }
     let head: Head = read_head(reader)?;
     let state = State { head, holdings: MapM::new(), requests: MapM::new() };
     Ok(Begun {
+        format: found,
         state,
         holdings: reader.u64("number of holdings")?,
         requests: reader.u64("number of requests")?,

@@ -12,7 +12,7 @@ use crate::request::{Request, RequestKey};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use immutable_chunkmap::map::MapM;
-use kunci_types::{ClusterTime, Policy, ResourceName, Revision};
+use kunci_types::{ClusterTime, Origin, Policy, ResourceName, Revision};
 
 /// The feature level of this release: it knows every command up to it.
 pub const FEATURE_LEVEL: u32 = 1;
@@ -81,28 +81,31 @@ impl LockTable {
         let mut effects = Effects::default();
         let mut replies: Vec<Option<Placed<Reply>>> = Vec::new();
         replies.resize_with(entry.commands.len(), || None);
-        for (command, reply) in entry.commands.iter().zip(&mut replies) {
+        for ((at, command), reply) in entry.commands.iter().enumerate().zip(&mut replies) {
             if comes_before_time(command) {
-                *reply = Some(self.step(&mut effects, command));
+                *reply = Some(self.step(&mut effects, command, entry.provenance.origin(at)));
             }
         }
         self.apply_due(&mut effects);
-        for (command, reply) in entry.commands.iter().zip(&mut replies) {
+        for ((at, command), reply) in entry.commands.iter().enumerate().zip(&mut replies) {
             if reply.is_none() {
-                *reply = Some(self.step(&mut effects, command));
+                *reply = Some(self.step(&mut effects, command, entry.provenance.origin(at)));
             }
         }
         Applied {
             replies: replies.into_iter().flatten().collect(),
             answers: effects.answers,
             events: effects.events,
+            marks: effects.marks,
             places: effects.places,
+            spans: effects.spans,
+            late_renewals: effects.late_renewals,
         }
     }
 
-    fn step(&mut self, effects: &mut Effects, command: &Command) -> Placed<Reply> {
+    fn step(&mut self, effects: &mut Effects, command: &Command, origin: &Origin) -> Placed<Reply> {
         effects.step();
-        let reply = self.execute(effects, command);
+        let reply = self.execute(effects, command, origin);
         effects.placed(reply, self.state.head.revision)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::lease::Holding;
 use crate::table::LockTable;
+use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::{Ordering, Reverse};
 use core::iter::Peekable;
@@ -112,6 +113,16 @@ impl View<'_> {
         self.all_later(self.table.hot(limit))
     }
 
+    /// See [`LockTable::expiring`].
+    pub fn expiring(&self, limit: usize) -> Vec<Listed> {
+        self.all_later(self.table.expiring(limit))
+    }
+
+    /// The cluster time at which this is seen.
+    pub fn now(&self) -> ClusterTime {
+        self.table.state.head.now.plus_ms(self.later_ms)
+    }
+
     fn all_later(&self, listed: Vec<Listed>) -> Vec<Listed> {
         let later = |listed: Listed| Listed { status: listed.status.later(self.later_ms), ..listed };
         listed.into_iter().map(later).collect()
@@ -200,14 +211,29 @@ impl LockTable {
 
     /// The resources with the longest queues, longest first; at most `limit`.
     pub fn hot(&self, limit: usize) -> Vec<Listed> {
-        let mut queues: Vec<(Reverse<usize>, &ResourceName)> =
-            self.index.queues.iter().map(|(name, queue)| (Reverse(queue.all.len()), name)).collect();
-        queues.sort_unstable();
-        queues.truncate(limit);
-        queues
+        // The locks stand still meanwhile, so no more is kept and compared than is asked for. The coldest is on top.
+        let mut hottest: BinaryHeap<(Reverse<usize>, &ResourceName)> = BinaryHeap::new();
+        for (name, queue) in &self.index.queues {
+            let next = (Reverse(queue.all.len()), name);
+            if hottest.len() < limit {
+                hottest.push(next);
+            } else if let Some(mut coldest) = hottest.peek_mut()
+                && next < *coldest
+            {
+                *coldest = next;
+            }
+        }
+        hottest
+            .into_sorted_vec()
             .into_iter()
             .map(|(_, name)| Listed { resource: name.clone(), status: self.status(name) })
             .collect()
+    }
+
+    /// The resources whose leases or lock-delays end next, the next one first; at most `limit`.
+    pub fn expiring(&self, limit: usize) -> Vec<Listed> {
+        let next = self.index.holdings.iter().take(limit);
+        next.map(|(_, name)| Listed { resource: name.clone(), status: self.status(name) }).collect()
     }
 
     /// The limits in force.
@@ -233,6 +259,11 @@ impl LockTable {
     /// How many requests wait.
     pub fn waiter_count(&self) -> u64 {
         self.index.total.waiters
+    }
+
+    /// How many resources are waited for.
+    pub fn contended_count(&self) -> u64 {
+        self.index.queues.len() as u64
     }
 
     /// How many requests are remembered, ended or not.

@@ -123,7 +123,7 @@ impl Model for Bound {
         let mut table = LockTable::new();
         let policy = Policy { waiter_grace_ms: GRACE_MS, ..Policy::default() };
         let set = Command::SetPolicy(SetPolicy { replaces: Revision::ZERO, policy });
-        table.apply(&Entry { now: ClusterTime::START, commands: vec![set] });
+        table.apply(&Entry::new(ClusterTime::START, vec![set]));
         vec![World { digest: table.digest(), table, memory: Memory::default() }]
     }
 

@@ -29,12 +29,13 @@ fn acquire(owner: &str, number: u8) -> Command {
 fn time_goes_on_between_two_entries() {
     let resource = ResourceName::from_log("r");
     let mut table = LockTable::new();
-    table.apply(&Entry { now: ClusterTime::from_ms(100), commands: vec![acquire("a", 1), acquire("b", 2)] });
+    table.apply(&Entry::new(ClusterTime::from_ms(100), vec![acquire("a", 1), acquire("b", 2)]));
     let seen = |ms: u64| {
         let view = table.seen_at(ClusterTime::from_ms(ms));
         let Status::Held(held) = view.status(&resource) else { return None };
         let waiter = view.queue(&resource).pop()?;
         assert_eq!(view.list("", None, 10)[0].status, view.hot(10)[0].status);
+        assert_eq!(view.expiring(10)[0].status, view.hot(10)[0].status);
         Some((held.remaining_ms, held.held_ms, waiter.waited_ms, waiter.wait_remaining_ms))
     };
 

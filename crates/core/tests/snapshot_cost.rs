@@ -65,7 +65,7 @@ fn held(count: u64) -> LockTable {
     let mut table = LockTable::new();
     for first in (0..count).step_by(500) {
         let commands = (first..(first + 500).min(count)).map(acquire).collect();
-        let applied = table.apply(&Entry { now: ClusterTime::START, commands });
+        let applied = table.apply(&Entry::new(ClusterTime::START, commands));
         let granted = |reply: &Reply| matches!(reply, Reply::Acquire(AcquireReply::Granted(_)));
         assert!(applied.replies.iter().all(|reply| granted(&reply.value)));
     }
@@ -88,7 +88,7 @@ fn slowest_apply(table: &mut LockTable, round: u64) -> (Duration, Duration) {
         // Far apart in the order of names, so that every entry copies other pieces.
         let number = (round * ENTRIES + entry) * 7_919 % HELD;
         let commands = vec![release(number), acquire(HELD + round * ENTRIES + entry)];
-        let entry = Entry { now: ClusterTime::START, commands };
+        let entry = Entry::new(ClusterTime::START, commands);
         let began = worked();
         table.apply(&entry);
         slowest = slowest.max(worked() - began);
@@ -135,12 +135,11 @@ fn a_snapshot_allocates_nothing_and_a_lock_costs_about_a_kilobyte() {
     drop(snapshot);
 
     for first in (0..HELD).step_by(500) {
-        table
-            .apply(&Entry { now: ClusterTime::START, commands: (first..first + 500).map(release).collect() });
+        table.apply(&Entry::new(ClusterTime::START, (first..first + 500).map(release).collect()));
     }
     let ended = ALLOCATED_BYTES.load(Ordering::Relaxed);
     println!("a remembered request: {} bytes", (ended - before) / count);
-    table.apply(&Entry { now: ClusterTime::from_ms(200_000), commands: Vec::new() });
+    table.apply(&Entry::new(ClusterTime::from_ms(200_000), Vec::new()));
     let idle = ALLOCATED_BYTES.load(Ordering::Relaxed);
     println!("with all forgotten: {} bytes in all", idle - before);
     // Cases C14, C121: names that nobody uses any more cost nothing.
@@ -154,7 +153,7 @@ fn many_leases_that_end_together() {
     let mut table = held(HELD);
     for at_ms in [30_000, 200_000] {
         let began = worked();
-        let applied = table.apply(&Entry { now: ClusterTime::from_ms(at_ms), commands: Vec::new() });
+        let applied = table.apply(&Entry::new(ClusterTime::from_ms(at_ms), Vec::new()));
         println!("{} events at {at_ms} ms: {:?}", applied.events.len(), worked() - began);
     }
     assert_eq!(table.request_count(), 0);

@@ -135,7 +135,7 @@ fn times_at_the_type_limit_saturate() {
     let mut names = Names::default();
     let mut table = LockTable::new();
     let late = u64::MAX - 24 * 3_600_000;
-    apply(&mut table, &Entry { now: ClusterTime::from_ms(late), commands: Vec::new() }, &names);
+    apply(&mut table, &Entry::new(ClusterTime::from_ms(late), Vec::new()), &names);
     let mut entry = parse::entry("0 acquire r a/q ttl=1h & acquire r b/w wait=1h", &table, &mut names);
     entry.now = ClusterTime::from_ms(late);
     let found = apply(&mut table, &entry, &names);

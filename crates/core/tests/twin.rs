@@ -4,12 +4,13 @@
 
 mod twin_model;
 
-use kunci_core::command::{Command, Entry};
+use kunci_core::command::{Command, Entry, Provenance};
 use kunci_core::reply::Applied;
 use kunci_core::view::Status;
 use kunci_core::{LockTable, Restore};
-use kunci_types::{ClusterTime, ResourceName};
+use kunci_types::{ClusterTime, Origin, Owner, ResourceName, WallTime};
 use proptest::prelude::*;
+use std::net::SocketAddr;
 use twin_model::history::{Step, World, name, now, rarely, steps, times};
 use twin_model::{Call, Outcome, Twin};
 
@@ -97,10 +98,9 @@ proptest! {
                 table = restored(&table);
             }
             let now = now(&time, &table);
-            let entry = Entry {
-                now,
-                commands: steps.into_iter().map(|step| world.resolve(step, &twin)).collect(),
-            };
+            let commands: Vec<Command> = steps.into_iter().map(|step| world.resolve(step, &twin)).collect();
+            let provenance = provenance(now.as_ms(), commands.len());
+            let entry = Entry { provenance, ..Entry::new(now, commands) };
             let read_back = Entry::decode(&entry.encode());
             prop_assert_eq!(read_back.as_ref(), Ok(&entry));
 
@@ -120,10 +120,12 @@ proptest! {
         steps in prop::collection::vec(steps(), 0..6),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in prop::option::of(any::<prop::sample::Index>()),
+        seed in 0..64_u64,
     ) {
         let (twin, mut world) = (Twin::new(), World::new());
-        let commands = steps.into_iter().map(|step| world.resolve(step, &twin)).collect();
-        let mut bytes = Entry { now: ClusterTime::from_ms(7), commands }.encode();
+        let commands: Vec<Command> = steps.into_iter().map(|step| world.resolve(step, &twin)).collect();
+        let provenance = provenance(seed, commands.len());
+        let mut bytes = Entry { provenance, ..Entry::new(ClusterTime::from_ms(7), commands) }.encode();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
             bytes[at] = byte;
@@ -168,6 +170,20 @@ proptest! {
     }
 }
 
+/// Where commands came from: from nowhere, from one client or from several, of any kind.
+fn provenance(seed: u64, commands: usize) -> Provenance {
+    let wall = (!seed.is_multiple_of(4)).then_some(WallTime::from_ms(seed));
+    let origin = |at: u64| match (at / 2 + seed) % 4 {
+        0 => Origin::UNKNOWN,
+        1 => Origin::at(Some(SocketAddr::from(([10, 0, 0, 1], 7)).into())),
+        2 => Origin::at(Some(SocketAddr::from(([1, 0, 0, 0, 0, 0, 0, 1], 7)).into())),
+        _ => Origin { caller: Owner::parse("svc").ok(), address: None },
+    };
+    let origins =
+        if seed.is_multiple_of(8) { Vec::new() } else { (0..commands as u64).map(origin).collect() };
+    Provenance::new(wall, origins)
+}
+
 fn begun() -> Restore {
     let mut restore = Restore::default();
     restore.chunk(&LockTable::new().snapshot().chunks().next().unwrap()).unwrap();
@@ -193,7 +209,7 @@ fn populated() -> LockTable {
     ];
     let twin = Twin::new();
     let commands = steps.into_iter().chain(more).map(|step| world.resolve(step, &twin)).collect();
-    table.apply(&Entry { now: ClusterTime::from_ms(10), commands });
+    table.apply(&Entry::new(ClusterTime::from_ms(10), commands));
     table
 }
 
@@ -212,10 +228,59 @@ fn an_unfinished_snapshot_is_refused() {
     assert!(restore.chunk(&chunks[0]).is_err(), "a second beginning");
 }
 
+/// Data of the first format, which said nothing of where commands came from, is read; so a node can be upgraded.
+#[test]
+fn an_entry_and_a_snapshot_of_format_1_are_read() {
+    let mut table = LockTable::new();
+    let entry = Entry::new(ClusterTime::from_ms(10), vec![Command::TakeOver]);
+    assert_eq!(entry.encode()[0], 1, "an entry from nowhere has the first format");
+    table.apply(&Entry::decode(&entry.encode()).unwrap());
+    let mut chunks: Vec<Vec<u8>> = table.snapshot().chunks().collect();
+    chunks[0][1] = 1;
+    let mut restore = Restore::default();
+    for chunk in &chunks {
+        restore.chunk(chunk).unwrap();
+    }
+    assert_eq!(restore.finish().unwrap().digest(), table.digest());
+}
+
+/// The marks that the audit log reads are of the events that begin or end something, and name the client.
+#[test]
+fn every_grant_and_end_is_marked_with_where_its_client_is() {
+    let mut table = populated();
+    let from = SocketAddr::from(([10, 0, 0, 9], 9)).into();
+    let (mut world, twin) = (World::new(), Twin::new());
+    let step = Step::Acquire {
+        request: 8,
+        resource: 2,
+        ttl: Some(5_000),
+        wait: 0,
+        delay: 0,
+        meta: false,
+        server: false,
+    };
+    let provenance = Provenance::new(None, vec![Origin::at(Some(from))]);
+    let entry =
+        Entry { provenance, ..Entry::new(ClusterTime::from_ms(11), vec![world.resolve(step, &twin)]) };
+    let granted = table.apply(&entry);
+    assert_eq!((granted.marks.len(), granted.marks[0].address), (1, Some(from)));
+    let mut restored = restored(&table);
+    let later = Entry::new(ClusterTime::from_ms(100_000), Vec::new());
+    let ended = restored.apply(&later);
+    assert_eq!(ended, table.apply(&later));
+    assert!(
+        ended
+            .marks
+            .iter()
+            .any(|mark| mark.address == Some(from) && mark.lease_id == granted.marks[0].lease_id)
+    );
+    assert!(ended.marks.iter().is_sorted_by_key(|mark| (mark.place, mark.event)));
+}
+
 /// Another release's formats and commands are refused by name, never skipped (case C132).
 #[test]
 fn what_another_release_wrote_is_refused_in_plain_words() {
-    let mut entry = Entry { now: ClusterTime::START, commands: vec![Command::TakeOver] }.encode();
+    let mut entry = Entry::new(ClusterTime::START, vec![Command::TakeOver]).encode();
     let last = entry.len() - 1;
     entry[last] = 200;
     let refusal = Entry::decode(&entry).unwrap_err().to_string();

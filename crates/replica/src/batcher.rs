@@ -5,13 +5,16 @@
 //! command is refused at once. Never: waits for company; a lone command goes at once.
 
 use crate::answered::{Answered, Refusal};
+use crate::measures::Measures;
 use crate::raft_types::{Applied, EntryBytes, TypeConfig};
 use crate::replica::Raft;
 use crate::state_machine::Machine;
 use crate::term::Term;
-use kunci_core::command::{Command, Entry};
+use crate::wall_clock;
+use kunci_core::command::{Command, Entry, Provenance};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Reply, Told};
 use kunci_process::timeout;
+use kunci_types::Origin;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
@@ -35,6 +38,7 @@ const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
 /// One command and who waits for its reply.
 pub(crate) struct Proposal {
     pub(crate) command: Command,
+    pub(crate) origin: Origin,
     pub(crate) reply: oneshot::Sender<Result<Answered<Reply>, Refusal>>,
     /// When it is too late to propose it, if ever.
     pub(crate) too_late: Option<Instant>,
@@ -46,6 +50,7 @@ pub(crate) struct Batcher {
     renewals: mpsc::Sender<Proposal>,
     others: mpsc::Sender<Proposal>,
     time: mpsc::Sender<()>,
+    measures: Arc<Measures>,
 }
 
 impl Batcher {
@@ -54,22 +59,32 @@ impl Batcher {
         let (renewals, renewals_in) = mpsc::channel(RENEWALS_WAITING_MAX);
         let (others, others_in) = mpsc::channel(WAITING_MAX);
         let (time, time_in) = mpsc::channel(1);
+        let measures = Arc::clone(&machine.measures);
         let forming =
             Forming { raft, machine, term, renewals: renewals_in, others: others_in, time: time_in };
         kunci_process::spawn(forming.run());
-        Self { renewals, others, time }
+        Self { renewals, others, time, measures }
     }
 
-    /// Takes a command to be proposed, or refuses it at once.
-    pub(crate) fn submit(&self, proposal: Proposal) -> Result<(), Refusal> {
+    /// Takes a command to be proposed, or refuses it at once and gives it back.
+    pub(crate) fn submit(&self, proposal: Proposal) -> Result<(), (Refusal, Box<Proposal>)> {
         let queue = match &proposal.command {
             Command::Renew(_) => &self.renewals,
             _ => &self.others,
         };
         queue.try_send(proposal).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Refusal::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => Refusal::NoLeader,
+            mpsc::error::TrySendError::Full(proposal) => {
+                self.measures.batcher_full.count();
+                (Refusal::Overloaded, Box::new(proposal))
+            }
+            mpsc::error::TrySendError::Closed(proposal) => (Refusal::NoLeader, Box::new(proposal)),
         })
+    }
+
+    /// How many commands wait to be proposed: renewals, and others.
+    pub(crate) fn queued(&self) -> (usize, usize) {
+        let queued = |queue: &mpsc::Sender<Proposal>| queue.max_capacity() - queue.capacity();
+        (queued(&self.renewals), queued(&self.others))
     }
 
     /// Asks for an entry that carries the time, commands or not.
@@ -125,11 +140,18 @@ impl Forming {
         }
         // The time is read after the last command arrived, so no lease can end before its renewal came.
         let Some((in_flight, now)) = self.term.propose() else {
-            return refuse(proposals, Refusal::NoLeader);
+            return self.refuse(proposals, Refusal::NoLeader);
         };
-        let (commands, replies): (Vec<_>, Vec<_>) =
-            proposals.into_iter().map(|proposal| (proposal.command, proposal.reply)).unzip();
-        let bytes = EntryBytes(Entry { now, commands }.encode().into());
+        let (began, measures) = (kunci_process::now(), Arc::clone(&self.machine.measures));
+        measures.batch_commands.record(proposals.len() as u64);
+        let (mut commands, mut origins, mut replies) = (Vec::new(), Vec::new(), Vec::new());
+        for Proposal { command, origin, reply, .. } in proposals {
+            commands.push(command);
+            origins.push(origin);
+            replies.push(reply);
+        }
+        let provenance = Provenance::new(wall_clock::now(), origins);
+        let bytes = EntryBytes(Entry { now, commands, provenance }.encode().into());
         let (responder, committed, outcome) =
             ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
@@ -147,9 +169,21 @@ impl Forming {
                 },
                 Err(_) => None,
             };
+            if let Some(Ok(_)) = outcome {
+                measures.commit.record_time(kunci_process::now().saturating_duration_since(began));
+            }
             drop((permit, in_flight));
             give_replies(outcome, replies);
         });
+    }
+
+    fn refuse(&self, proposals: Vec<Proposal>, refusal: Refusal) {
+        for proposal in proposals {
+            if let Some(observer) = &self.machine.observer {
+                observer.refused(&proposal.command, &proposal.origin, Some(refusal));
+            }
+            drop(proposal.reply.send(Err(refusal)));
+        }
     }
 
     fn refuse_late(&self, proposals: Vec<Proposal>) -> Vec<Proposal> {
@@ -158,6 +192,9 @@ impl Forming {
             .into_iter()
             .partition(|proposal| proposal.too_late.is_some_and(|too_late| too_late <= now));
         for proposal in late {
+            if let Some(observer) = &self.machine.observer {
+                observer.refused(&proposal.command, &proposal.origin, None);
+            }
             let timed_out = Reply::Acquire(AcquireReply::Refused(AcquireRefusal::TimedOut(Told::First)));
             drop(proposal.reply.send(Ok(self.machine.answered(|_| timed_out))));
         }
@@ -173,12 +210,6 @@ fn weight_of(proposal: &Proposal) -> usize {
 }
 
 type ReplySender = oneshot::Sender<Result<Answered<Reply>, Refusal>>;
-
-fn refuse(proposals: Vec<Proposal>, refusal: Refusal) {
-    for proposal in proposals {
-        drop(proposal.reply.send(Err(refusal)));
-    }
-}
 
 fn give_replies(outcome: Option<ClientWriteResult<TypeConfig>>, replies: Vec<ReplySender>) {
     let refusal = match outcome {

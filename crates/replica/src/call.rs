@@ -11,7 +11,7 @@ use kunci_core::RequestKey;
 use kunci_core::command::{Abandon, Acquire, Command, Departure, Detach};
 use kunci_core::reply::{AcquireReply, DetachReply, Reply};
 use kunci_process::{sleep, timeout};
-use kunci_types::{Attempt, Wait};
+use kunci_types::{Attempt, Origin, Wait};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -60,6 +60,14 @@ impl Replica {
     /// # Errors
     /// When nothing was proposed.
     pub async fn acquire(&self, acquire: Acquire) -> Result<Call, Refusal> {
+        self.acquire_from(acquire, Origin::UNKNOWN).await
+    }
+
+    /// The same of an acquire that came from `origin`; the audit log says so.
+    ///
+    /// # Errors
+    /// As [`Replica::acquire`].
+    pub async fn acquire_from(&self, acquire: Acquire, origin: Origin) -> Result<Call, Refusal> {
         let request = RequestKey::new(&acquire.caller, &acquire.request_id);
         let attempt = acquire.attempt;
         let patience = match acquire.wait {
@@ -70,7 +78,7 @@ impl Replica {
         let too_late = kunci_process::now().checked_add(patience);
         // Registered before it is proposed: the answer can't come too early.
         let answer = self.room().enter(attempt);
-        let reply = match self.submit(Command::Acquire(acquire), too_late) {
+        let reply = match self.submit(Command::Acquire(acquire), origin, too_late) {
             Ok(reply) => reply,
             Err(refusal) => {
                 self.room().leave(attempt);

@@ -18,12 +18,14 @@ pub(crate) struct ClusterClock {
     start: ClusterTime,
     elapsed: Duration,
     sampled: Instant,
+    /// What passed and isn't in `elapsed`.
+    skipped: Duration,
 }
 
 impl ClusterClock {
     /// Begins at the cluster time of the first entry of the leader's term.
     pub(crate) fn start(start: ClusterTime) -> Self {
-        Self { start, elapsed: Duration::ZERO, sampled: kunci_process::now() }
+        Self { start, elapsed: Duration::ZERO, sampled: kunci_process::now(), skipped: Duration::ZERO }
     }
 
     /// Cluster time now.
@@ -34,8 +36,15 @@ impl ClusterClock {
         self.sample_at(kunci_process::now())
     }
 
+    /// What passed since this was last asked and wasn't counted, since the machine stalled.
+    pub(crate) fn take_skipped(&mut self) -> Duration {
+        std::mem::take(&mut self.skipped)
+    }
+
     fn sample_at(&mut self, now: Instant) -> ClusterTime {
-        self.elapsed += now.saturating_duration_since(self.sampled).min(SAMPLE_MAX);
+        let passed = now.saturating_duration_since(self.sampled);
+        self.elapsed += passed.min(SAMPLE_MAX);
+        self.skipped += passed.saturating_sub(SAMPLE_MAX);
         self.sampled = self.sampled.max(now);
         self.start.plus_ms(u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX))
     }

@@ -1,9 +1,11 @@
 //! What a replica needs to be told, and why it doesn't open.
 
 use crate::data_folder::{ClusterId, FolderError};
+use crate::observer::Observer;
 use crate::raft_types::Member;
 use crate::transport::TlsError;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a replica needs to be told.
@@ -21,6 +23,8 @@ pub struct ReplicaConfig {
     pub snapshot_every_bytes: u64,
     /// Entries that stay in the log behind a snapshot, so that a member that was away for a moment needs no snapshot.
     pub entries_kept: u64,
+    /// Who looks on while the log is applied.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl ReplicaConfig {
@@ -33,6 +37,7 @@ impl ReplicaConfig {
             election: Duration::from_millis(200),
             snapshot_every_bytes: 64 << 20,
             entries_kept: 1_000,
+            observer: None,
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Owns: the reserve of space, and how long a sync may take. Never: writes anything.
 
+use crate::measures::{Histogram, of_syncs};
 use crate::storage::Files;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -16,9 +17,16 @@ pub(crate) const RESERVE_BYTES: u64 = 64 << 20;
 pub(crate) const SYNC_MAX: Duration = Duration::from_secs(1);
 
 /// The syncs that were begun and haven't ended yet, oldest first. A clone is another handle to the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Syncs {
     begun: Arc<Mutex<VecDeque<Instant>>>,
+    took: Arc<Histogram>,
+}
+
+impl Default for Syncs {
+    fn default() -> Self {
+        Self { begun: Arc::default(), took: Arc::new(of_syncs()) }
+    }
 }
 
 impl Syncs {
@@ -29,7 +37,15 @@ impl Syncs {
 
     /// Notes the end of the oldest one; they end in the order in which they began.
     pub(crate) fn end(&self) {
-        self.begun().pop_front();
+        let begun = self.begun().pop_front();
+        if let Some(begun) = begun {
+            self.took.record_time(kunci_process::now().saturating_duration_since(begun));
+        }
+    }
+
+    /// How long those took that have ended, in µs.
+    pub(crate) fn took(&self) -> &Histogram {
+        &self.took
     }
 
     /// How long the oldest one has taken so far.
@@ -50,11 +66,12 @@ pub(crate) struct Disk {
     folder: PathBuf,
     syncs: Syncs,
     is_low: Arc<AtomicBool>,
+    free_bytes: Arc<AtomicU64>,
 }
 
 impl Disk {
     pub(crate) fn new(files: Arc<dyn Files>, folder: PathBuf, syncs: Syncs) -> Self {
-        let disk = Self { files, folder, syncs, is_low: Arc::default() };
+        let disk = Self { files, folder, syncs, is_low: Arc::default(), free_bytes: Arc::default() };
         disk.look();
         disk
     }
@@ -68,6 +85,7 @@ impl Disk {
                 return;
             }
         };
+        self.free_bytes.store(free, Ordering::Relaxed);
         let is_low = free < RESERVE_BYTES;
         if self.is_low.swap(is_low, Ordering::Relaxed) != is_low {
             let (folder, free_mib) = (self.folder.display(), free >> 20);
@@ -82,6 +100,16 @@ impl Disk {
     /// Whether there is less room than the reserve, as of the last look.
     pub(crate) fn is_low(&self) -> bool {
         self.is_low.load(Ordering::Relaxed)
+    }
+
+    /// How much room there is, as of the last look.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long syncs took, in µs.
+    pub(crate) fn syncs_took(&self) -> &Histogram {
+        self.syncs.took()
     }
 
     /// Whether a sync has taken too long.

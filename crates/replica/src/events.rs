@@ -59,7 +59,7 @@ impl Events {
         self.newest.send_replace(revision);
     }
 
-    pub(crate) fn add(&self, events: Vec<Event>) {
+    pub(crate) fn add(&self, events: Vec<Arc<Event>>) {
         let Some(newest) = events.last().map(|event| event.revision) else { return };
         let mut ring = self.ring();
         for event in events {
@@ -68,7 +68,7 @@ impl Events {
             {
                 ring.after = dropped.revision;
             }
-            ring.events.push_back(Arc::new(event));
+            ring.events.push_back(event);
         }
         drop(ring);
         self.newest.send_replace(newest);
@@ -80,13 +80,18 @@ impl Events {
         self.newest.send_modify(|_| {});
     }
 
-    /// The kept events of one resource, oldest first.
-    pub(crate) fn history(&self, resource: &ResourceName) -> Vec<Event> {
+    /// The kept events of one resource, the last `limit` of them, oldest first.
+    pub(crate) fn history(&self, resource: &ResourceName, limit: usize) -> Vec<Event> {
         let of_resource = |event: &&Arc<Event>| match &event.kind {
             EventKind::Resource { resource: name, .. } => name == resource,
             EventKind::PolicyChanged | EventKind::RevisionRaised => false,
         };
-        self.ring().events.iter().filter(of_resource).map(|event| (**event).clone()).collect()
+        let ring = self.ring();
+        let mut events: Vec<Arc<Event>> =
+            ring.events.iter().rev().filter(of_resource).take(limit).cloned().collect();
+        drop(ring);
+        events.reverse();
+        events.iter().map(|event| (**event).clone()).collect()
     }
 
     /// Watches from after a revision, or from now on.
@@ -154,9 +159,9 @@ mod tests {
     use super::*;
     use kunci_types::ClusterTime;
 
-    fn event(revision: u64) -> Event {
+    fn event(revision: u64) -> Arc<Event> {
         let revision = Revision::new(revision).unwrap();
-        Event { revision, at: ClusterTime::START, kind: EventKind::PolicyChanged }
+        Arc::new(Event { revision, at: ClusterTime::START, kind: EventKind::PolicyChanged })
     }
 
     #[tokio::test]

@@ -6,15 +6,18 @@
 
 use crate::clock::SAMPLE_EVERY;
 use crate::lead::{QUORUM_SILENT_MAX, Seen};
+use crate::measures::Measures;
 use crate::raft_types::{EntryBytes, TypeConfig};
 use crate::seat::{Membership, Seat};
 use crate::term::Phase;
-use kunci_core::command::{Command, Entry, RaiseRevision};
+use crate::wall_clock;
+use kunci_core::command::{Command, Entry, Provenance, RaiseRevision};
 use kunci_process::timeout;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{Instant as _, RaftMetrics, ServerState};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// While a deadline is pending, the log's time is never further behind than this, so that a leader change
 /// costs at most that.
@@ -28,9 +31,41 @@ const SNAPSHOT_WHEN_LOW_BYTES: u64 = 4 << 20;
 struct Glance {
     /// The raft term in which this node leads.
     leads_in: Option<u64>,
+    /// The term, and who leads in it.
+    led: (u64, Option<u64>),
     /// Whether a quorum was heard of lately.
     has_quorum: bool,
     fatal: Option<String>,
+}
+
+/// What was measured of leaders so far.
+#[derive(Default)]
+struct Measured {
+    /// The last term in which somebody led, and who.
+    led: Option<(u64, u64)>,
+    /// Since when this node leads without serving.
+    elected: Option<Instant>,
+}
+
+impl Measured {
+    fn look(&mut self, measures: &Measures, glance: &Glance) {
+        if let (term, Some(leader)) = glance.led
+            && self.led.is_none_or(|(seen, _)| seen < term)
+        {
+            measures.elections.count();
+            if self.led.is_some_and(|(_, before)| before != leader) {
+                measures.leader_changes.count();
+            }
+            self.led = Some((term, leader));
+            self.elected = glance.leads_in.map(|_| kunci_process::now());
+        }
+    }
+
+    fn took_over(&mut self, measures: &Measures) {
+        if let Some(elected) = self.elected.take() {
+            measures.takeover.record_time(kunci_process::now().saturating_duration_since(elected));
+        }
+    }
 }
 
 /// Runs until the replica stops or fails.
@@ -39,6 +74,7 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
     let mut tick = kunci_process::interval(SAMPLE_EVERY);
     let (mut serves_in, mut tried_in) = (None, None);
     let mut membership = None;
+    let mut measured = Measured::default();
     loop {
         let ticked = tokio::select! {
             biased;
@@ -61,6 +97,7 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             seat.failed.send_replace(Some(fatal));
             break;
         }
+        measured.look(&seat.machine.measures, &glance);
         if serves_in.is_some() && glance.leads_in != serves_in {
             serves_in = None;
             tracing::info!("this node leads no more");
@@ -80,6 +117,7 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             && seat.take_over(term).await
         {
             serves_in = Some(term);
+            measured.took_over(&seat.machine.measures);
             tracing::info!(term, "took over as leader");
         } else if glance.leads_in.is_none() && seat.term.phase() == Phase::WithoutQuorum {
             seat.step_down(Phase::Away);
@@ -101,6 +139,7 @@ impl Seat {
         let is_late = metrics.last_quorum_acked.is_some_and(|acked| acked.elapsed() > QUORUM_SILENT_MAX);
         Glance {
             leads_in: leads.then_some(metrics.current_term),
+            led: (metrics.current_term, metrics.current_leader),
             has_quorum: is_alone || !is_late,
             fatal: metrics.running_state.as_ref().err().map(ToString::to_string),
         }
@@ -116,7 +155,8 @@ impl Seat {
             if revision < self.token_floor {
                 commands.push(Command::RaiseRevision(RaiseRevision { floor: self.token_floor }));
             }
-            let entry = EntryBytes(Entry { now, commands }.encode().into());
+            let provenance = Provenance::new(wall_clock::now(), Vec::new());
+            let entry = EntryBytes(Entry { provenance, ..Entry::new(now, commands) }.encode().into());
             self.raft.client_write(entry).await.ok()?;
             Some(self.machine.view(|state| state.table.now()))
         })
@@ -150,6 +190,9 @@ impl Seat {
             let (node_id, phase) = (self.me.node_id, self.term.phase());
             let seen = Seen { node_id, phase, metrics, roster: &self.roster, before: lead }.lead();
             let changes = *lead != seen;
+            if changes {
+                self.machine.measures.lead_changed(lead, &seen);
+            }
             *lead = seen;
             changes
         });

@@ -10,6 +10,7 @@
 
 pub mod data_folder;
 pub mod log_store;
+pub mod measures;
 pub mod raft_types;
 pub mod repair;
 pub mod snapshot_store;
@@ -35,10 +36,12 @@ mod hand_over;
 mod lead;
 mod leader;
 mod members;
+mod observer;
 mod open;
 #[cfg(kunci_plants)]
 pub mod planted;
 mod pulse;
+mod readings;
 mod replica;
 mod runtime;
 mod seat;
@@ -47,6 +50,7 @@ mod status;
 mod term;
 mod vitals;
 mod waiting_room;
+mod wall_clock;
 
 pub use answered::{Answered, Position, Refusal};
 pub use call::{Call, CallOutcome};
@@ -55,9 +59,10 @@ pub use data_folder::ClusterId;
 pub use events::{Compacted, Watch};
 pub use lead::{Lead, NoLead};
 pub use members::{Added, ChangeRefused, Removed};
+pub use observer::{Observer, Seen, SeenEntry};
 pub use raft_types::Member;
 pub use replica::Replica;
 pub use state_machine::StateMachine;
-pub use status::{MemberStatus, NodeStatus, Role};
+pub use status::{DISK_RESERVE_BYTES, DiskState, MemberStatus, NodeStatus, Readings, Role};
 pub use storage::Storage;
 pub use transport::{BoxedStream, CallsFrom, Invited, PeerDoor, PeerSecurity, PeerTls, TlsError};

@@ -32,7 +32,8 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -162,6 +163,11 @@ impl LogStore {
     /// The last entry that was purged because a snapshot covers it.
     pub fn purged(&self) -> io::Result<Option<LogId>> {
         Ok(self.ends()?.purged)
+    }
+
+    /// A look at the log's size that doesn't keep the log open.
+    pub(crate) fn size(&self) -> LogSize {
+        LogSize { log: Arc::downgrade(&self.log), seen: AtomicU64::new(0) }
     }
 
     /// Bytes of the log's files.
@@ -304,6 +310,24 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let mut log = self.lock()?;
         log.purge(upto).map_err(context("purge the log"))?;
         log.flush(Sync::Wanted, None).map_err(context("purge the log"))
+    }
+}
+
+/// A look at a log's size.
+pub(crate) struct LogSize {
+    log: Weak<Mutex<Box<dyn LogDevice>>>,
+    seen: AtomicU64,
+}
+
+impl LogSize {
+    /// Bytes of the log's files. Never waits: while the log is being written, this is what was seen last.
+    pub(crate) fn bytes(&self) -> u64 {
+        if let Some(log) = self.log.upgrade()
+            && let Ok(log) = log.try_lock()
+        {
+            self.seen.store(log.bytes_on_disk(), Ordering::Relaxed);
+        }
+        self.seen.load(Ordering::Relaxed)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::log_store::LogOptions;
 use crate::members;
 use crate::replica::{Raft, Replica};
 use crate::seat::Seat;
-use crate::state_machine::StateMachine;
+use crate::state_machine::{MachineState, StateMachine};
 use crate::storage::Storage;
 use crate::term::Term;
 use crate::transport::{Asks, Host, Invited, Me, PeerDoor, PeerNetworks, Roster, dispatch};
@@ -138,8 +138,15 @@ async fn start(
     let identity = *folder.identity();
     let Stores { log, snapshots } = folder.open_stores(&LogOptions::default()).await?;
     let disk = Disk::new(Arc::clone(storage.files()), config.data.clone(), log.syncs());
-    let state_machine = StateMachine::open(snapshots.clone()).map_err(OpenError::State)?;
+    let observer = config.observer.clone();
+    let state_machine = StateMachine::observed(snapshots.clone(), observer).map_err(OpenError::State)?;
     let machine = state_machine.machine();
+    machine.measure_after(log.last().map_err(OpenError::State)?.map_or(0, |last| last.index));
+    let log_size = log.size();
+    if let Some(observer) = &config.observer {
+        let index = machine.view(MachineState::applied_index);
+        observer.begins(identity.node_id, identity.cluster_id, index);
+    }
     let settings = settings(&config, &identity).map_err(OpenError::Start)?;
 
     let me = Me { cluster_id: identity.cluster_id, node_id: identity.node_id };
@@ -162,7 +169,7 @@ async fn start(
     let (incoming, incoming_here) = mpsc::channel(INCOMING_MAX);
     let (calls, calls_here) = mpsc::channel(INCOMING_MAX);
     let stopped = CancellationToken::new();
-    let host = Host::new(raft.clone(), snapshots, roster.clone(), on_pulse);
+    let host = Host::new(raft.clone(), snapshots.clone(), roster.clone(), on_pulse);
     kunci_process::spawn(dispatch(host, incoming_here, calls, stopped.clone()));
     let guard = door.open(me, roster.clone(), config.member.clone(), incoming);
 
@@ -178,6 +185,8 @@ async fn start(
         asks,
         vitals,
         disk,
+        log_size,
+        snapshots,
         lead,
         failed: watch::Sender::new(None),
         stopped,

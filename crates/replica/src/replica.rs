@@ -10,7 +10,7 @@ use crate::members::{Added, ChangeRefused, Removed};
 use crate::raft_types::TypeConfig;
 use crate::seat::{Membership, Seat};
 use crate::state_machine::StateMachine;
-use crate::status::{Counts, MemberStatus, NodeStatus, Role};
+use crate::status::{Counts, DiskState, MemberStatus, NodeStatus, Role};
 use crate::transport::{BoxedStream, CallsFrom};
 use crate::waiting_room::WaitingRoom;
 use kunci_core::command::Command;
@@ -19,7 +19,7 @@ use kunci_core::reply::Reply;
 use kunci_core::view::View;
 use kunci_core::{LockTable, RequestKey};
 use kunci_process::timeout;
-use kunci_types::{ResourceName, Revision};
+use kunci_types::{Origin, ResourceName, Revision};
 use openraft::ServerState;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
@@ -48,30 +48,56 @@ impl Replica {
     /// # Errors
     /// When nothing was proposed, or the outcome can't be known here.
     pub async fn propose(&self, command: Command) -> Result<Answered<Reply>, Refusal> {
-        self.submit(command, None)?.await.unwrap_or(Err(Refusal::OutcomeUnknown))
+        self.propose_from(command, Origin::UNKNOWN).await
+    }
+
+    /// Proposes a command that came from `origin`; the audit log says so.
+    ///
+    /// # Errors
+    /// As [`Replica::propose`].
+    pub async fn propose_from(&self, command: Command, origin: Origin) -> Result<Answered<Reply>, Refusal> {
+        self.submit(command, origin, None)?.await.unwrap_or(Err(Refusal::OutcomeUnknown))
     }
 
     pub(crate) fn submit(
         &self,
         command: Command,
+        origin: Origin,
         too_late: Option<Instant>,
     ) -> Result<oneshot::Receiver<Result<Answered<Reply>, Refusal>>, Refusal> {
-        self.seat.term.check_served()?;
-        // Level 1 is every release's; the state is asked only for what came later.
-        let level = command.feature_level();
-        if level > 1 && level > self.seat.machine.view(|state| state.table.feature_level()) {
-            return Err(Refusal::NotEnabled);
-        }
-        if self.seat.is_storage_low() && self.is_new(&command) {
-            return Err(Refusal::StorageLow);
+        if let Err(refusal) = self.check_proposed(&command) {
+            return Err(self.refused(&command, &origin, refusal));
         }
         #[cfg(kunci_plants)]
         if let Some(answered) = self.answered_alone(&command) {
             return answered;
         }
         let (reply, receiver) = oneshot::channel();
-        self.seat.batcher.submit(Proposal { command, reply, too_late })?;
+        let submitted = self.seat.batcher.submit(Proposal { command, origin, reply, too_late });
+        submitted.map_err(|(refusal, back)| self.refused(&back.command, &back.origin, refusal))?;
         Ok(receiver)
+    }
+
+    /// Tells of a command that isn't proposed.
+    fn refused(&self, command: &Command, origin: &Origin, refusal: Refusal) -> Refusal {
+        if let Some(observer) = &self.seat.machine.observer {
+            observer.refused(command, origin, Some(refusal));
+        }
+        refusal
+    }
+
+    /// Whether a command may be proposed now.
+    fn check_proposed(&self, command: &Command) -> Result<(), Refusal> {
+        self.seat.term.check_served()?;
+        // Level 1 is every release's; the state is asked only for what came later.
+        let level = command.feature_level();
+        if level > 1 && level > self.seat.machine.view(|state| state.table.feature_level()) {
+            return Err(Refusal::NotEnabled);
+        }
+        if self.seat.is_storage_low() && self.is_new(command) {
+            return Err(Refusal::StorageLow);
+        }
+        Ok(())
     }
 
     /// What a planted bug answers without a quorum.
@@ -87,7 +113,8 @@ impl Replica {
         let _ = reply.send(Ok(at.map(|_| alone.reply)));
         if alone.is_proposed {
             let (reply, _) = oneshot::channel();
-            let proposal = Proposal { command: command.clone(), reply, too_late: None };
+            let proposal =
+                Proposal { command: command.clone(), origin: Origin::UNKNOWN, reply, too_late: None };
             let _ = self.seat.batcher.submit(proposal);
         }
         Some(Ok(receiver))
@@ -148,9 +175,9 @@ impl Replica {
         self.seat.machine.events.watch(after)
     }
 
-    /// The kept events of one resource, oldest first.
-    pub fn history(&self, resource: &ResourceName) -> Vec<Event> {
-        self.seat.machine.events.history(resource)
+    /// The kept events of one resource, the last `limit` of them, oldest first.
+    pub fn history(&self, resource: &ResourceName, limit: usize) -> Vec<Event> {
+        self.seat.machine.events.history(resource, limit)
     }
 
     /// The node.
@@ -299,6 +326,7 @@ impl Replica {
                 zone: member.zone.clone(),
                 priority: member.priority,
                 healthy: pulse.is_some_and(|pulse| !pulse.disk_stuck),
+                disk: pulse.map(DiskState::of),
                 applied_index: pulse.map_or(0, |pulse| pulse.applied_index),
             }
         };

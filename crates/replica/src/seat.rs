@@ -7,8 +7,10 @@ use crate::batcher::Batcher;
 use crate::data_folder::DataFolder;
 use crate::disk::Disk;
 use crate::lead::{Lead, QUORUM_SILENT_MAX};
+use crate::log_store::LogSize;
 use crate::raft_types::{Member, TypeConfig};
 use crate::replica::Raft;
+use crate::snapshot_store::SnapshotStore;
 use crate::state_machine::{Machine, MachineState};
 use crate::term::{Phase, Term};
 use crate::transport::{Asks, BoxedStream, CallsFrom, Connection, Dialer, DoorGuard, Me, Purpose, Roster};
@@ -36,6 +38,8 @@ pub(crate) struct Seat {
     pub(crate) asks: Asks,
     pub(crate) vitals: Arc<Vitals>,
     pub(crate) disk: Disk,
+    pub(crate) log_size: LogSize,
+    pub(crate) snapshots: SnapshotStore,
     pub(crate) lead: watch::Sender<Lead>,
     /// Told once, when the replica can't go on.
     pub(crate) failed: watch::Sender<Option<String>>,

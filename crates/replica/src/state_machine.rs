@@ -4,6 +4,8 @@
 
 use crate::answered::{Answered, Position};
 use crate::events::Events;
+use crate::measures::Measures;
+use crate::observer::{Observer, Seen, SeenEntry};
 use crate::raft_types::{
     Applied, EntryBytes, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
 };
@@ -12,11 +14,13 @@ use crate::storage::work;
 use crate::waiting_room::WaitingRoom;
 use futures::{Stream, TryStreamExt};
 use kunci_core::command::Entry;
+use kunci_core::event::Event;
 use kunci_core::{LockTable, Restore};
 use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::{OptionalSend, RaftSnapshotBuilder};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The state and who is told of its changes; shared by the library's side and ours.
@@ -24,6 +28,10 @@ pub(crate) struct Machine {
     state: RwLock<MachineState>,
     pub(crate) events: Arc<Events>,
     pub(crate) room: WaitingRoom,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) measures: Arc<Measures>,
+    /// What is applied up to this entry was in the log when this process began, and isn't measured.
+    measured_after: AtomicU64,
 }
 
 /// The table and how far the log is in it.
@@ -103,6 +111,7 @@ impl Machine {
         let index = id.index;
         let entry = Entry::decode(&bytes.0)
             .map_err(|error| io::Error::other(format!("read log entry {index}: {error}")))?;
+        let began = kunci_process::now();
         let mut state = self.state_mut();
         // The library survives a panic less well than an error, and the process must end with words.
         let applied = catch_unwind(AssertUnwindSafe(|| state.apply(&entry))).map_err(|_| {
@@ -113,9 +122,24 @@ impl Machine {
         state.unsnapped_bytes += bytes.0.len() as u64;
         let now = state.table.now();
         drop(state);
-        self.events.add(applied.events);
+        if index > self.measured_after.load(Ordering::Relaxed) {
+            self.measures.apply.record_time(kunci_process::now().saturating_duration_since(began));
+            self.measures.applied(&applied, bytes.0.len());
+        }
+        let events: Vec<Arc<Event>> = applied.events.into_iter().map(Arc::new).collect();
+        if let Some(observer) = &self.observer {
+            let (replies, events) = (applied.replies.clone(), events.clone());
+            let what = SeenEntry::Commands { entry, replies, events, marks: applied.marks };
+            observer.applied(Seen { index, cluster_time: now, what });
+        }
+        self.events.add(events);
         self.room.answer(index, now, applied.answers);
         Ok(Applied { now, replies: applied.replies })
+    }
+
+    /// What is applied up to this entry isn't measured.
+    pub(crate) fn measure_after(&self, index: u64) {
+        self.measured_after.store(index, Ordering::Relaxed);
     }
 
     fn apply_other(&self, id: LogId, membership: Option<StoredMembership>) {
@@ -125,14 +149,21 @@ impl Machine {
         if let Some(membership) = membership {
             let largest = membership.membership().nodes().map(|(id, _)| *id).max().unwrap_or(0);
             state.ids_used = state.ids_used.max(largest);
+            if let Some(observer) = &self.observer {
+                let (cluster_time, what) = (state.table.now(), SeenEntry::members(&membership));
+                observer.applied(Seen { index: id.index, cluster_time, what });
+            }
             state.membership = membership;
         }
     }
 
     fn install(&self, restored: MachineState) {
-        let revision = restored.table.revision();
+        let (revision, index) = (restored.table.revision(), restored.applied_index());
         *self.state_mut() = restored;
         self.events.reset(revision);
+        if let Some(observer) = &self.observer {
+            observer.skipped(index);
+        }
     }
 }
 
@@ -149,6 +180,17 @@ impl StateMachine {
     /// # Errors
     /// When the snapshot can't be read.
     pub fn open(snapshots: SnapshotStore) -> io::Result<Self> {
+        Self::observed(snapshots, None)
+    }
+
+    /// The same, with somebody who looks on.
+    ///
+    /// # Errors
+    /// As [`StateMachine::open`].
+    pub(crate) fn observed(
+        snapshots: SnapshotStore,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> io::Result<Self> {
         let state = match snapshots.newest() {
             Some(snapshot) => restore(&snapshot)?,
             None => MachineState {
@@ -161,7 +203,14 @@ impl StateMachine {
             },
         };
         let events = Events::new(state.table.revision());
-        let machine = Arc::new(Machine { state: RwLock::new(state), events, room: WaitingRoom::default() });
+        let machine = Arc::new(Machine {
+            state: RwLock::new(state),
+            events,
+            room: WaitingRoom::default(),
+            observer,
+            measures: Arc::default(),
+            measured_after: AtomicU64::new(0),
+        });
         Ok(Self { machine, snapshots })
     }
 
@@ -217,7 +266,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         // Freezing is O(1): what is applied afterwards copies what it changes.
         let mut state = self.machine.state_mut();
         state.unsnapped_bytes = 0;
+        if let Some(observer) = &self.machine.observer {
+            observer.will_be_skipped(state.applied_index());
+        }
         SnapshotMaker {
+            measures: Arc::clone(&self.machine.measures),
             meta: SnapshotMeta { last_log_id: state.last, last_membership: state.membership.clone() },
             ids_used: state.ids_used,
             frozen: state.table.snapshot(),
@@ -230,6 +283,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         let files = Arc::clone(snapshots.files());
         let restored = work(&files, async move { restore(&snapshots.keep(snapshot).await?) }).await?;
         self.machine.install(restored);
+        self.machine.measures.snapshots_received.count();
         Ok(())
     }
 
@@ -240,6 +294,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
 /// Writes one frozen state to a snapshot file.
 pub struct SnapshotMaker {
+    measures: Arc<Measures>,
     meta: SnapshotMeta,
     ids_used: u64,
     frozen: kunci_core::Snapshot,
@@ -253,6 +308,7 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
         let (meta, ids_used) = (self.meta.clone(), self.ids_used);
         let (frozen, snapshots) = (self.frozen.clone(), self.snapshots.clone());
         let files = Arc::clone(snapshots.files());
+        let began = kunci_process::now();
         let file = work(&files, async move {
             catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
                 io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
@@ -260,6 +316,7 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
             snapshots.write(meta, ids_used, frozen.chunks()).await
         })
         .await?;
+        self.measures.snapshot.record_time(kunci_process::now().saturating_duration_since(began));
         tracing::info!(bytes = file.bytes(), file = %file.path().display(), "wrote a snapshot");
         Ok(Snapshot { meta: file.meta().clone(), snapshot: file })
     }

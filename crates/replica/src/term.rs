@@ -4,6 +4,7 @@
 
 use crate::answered::Refusal;
 use crate::clock::ClusterClock;
+use crate::measures::Counter;
 use kunci_types::ClusterTime;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -29,6 +30,8 @@ pub(crate) struct Term {
     /// Entries of this term that are on their way. Counted before the phase is looked at, so that whoever
     /// changes the phase and then waits for zero has waited for all.
     in_flight: watch::Sender<usize>,
+    /// Time that passed while this node led and cluster time didn't count, in µs.
+    skipped_us: Counter,
 }
 
 /// An entry that is on its way, until this is dropped.
@@ -49,12 +52,27 @@ impl Term {
             clock: Mutex::new(None),
             phase: watch::Sender::new(Phase::Away),
             in_flight: watch::Sender::new(0),
+            skipped_us: Counter::default(),
         })
     }
 
     /// Cluster time now; `None` when this node doesn't lead.
     pub(crate) fn now(&self) -> Option<ClusterTime> {
-        self.clock().as_mut().map(ClusterClock::sample)
+        let mut clock = self.clock();
+        let clock = clock.as_mut()?;
+        let now = clock.sample();
+        self.skipped_us.add(u64::try_from(clock.take_skipped().as_micros()).unwrap_or(u64::MAX));
+        Some(now)
+    }
+
+    /// Time that passed while this node led and cluster time didn't count, in µs.
+    pub(crate) fn skipped_us(&self) -> u64 {
+        self.skipped_us.get()
+    }
+
+    /// Entries that are on their way.
+    pub(crate) fn in_flight(&self) -> usize {
+        *self.in_flight.borrow()
     }
 
     /// Begins to propose an entry, with its time; `None` unless this node serves.

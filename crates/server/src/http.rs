@@ -6,9 +6,12 @@
 
 mod accept;
 mod answer;
+mod audit;
 mod calls;
 mod cluster;
 mod connection;
+mod dashboard;
+mod denied;
 mod door;
 mod events;
 mod forward;
@@ -19,6 +22,7 @@ mod input;
 mod leases;
 mod link;
 mod locks;
+mod measured;
 mod metrics;
 mod openapi;
 mod policy;
@@ -29,6 +33,7 @@ mod socket;
 pub use init::FormAsked;
 pub use openapi::openapi_json;
 
+use crate::native::NativeDoor;
 use crate::service::Service;
 use crate::streams::Listener;
 use front::Front;
@@ -67,6 +72,8 @@ pub struct HttpLimits {
     pub connections_max: usize,
     /// Open streams of events, those of other members' clients included.
     pub streams_max: usize,
+    /// Of so many requests that nobody asks to follow, one is followed through logs and spans; 0 is none.
+    pub trace_one_in: u64,
 }
 
 impl Default for HttpLimits {
@@ -85,6 +92,7 @@ impl Default for HttpLimits {
             renew_many_bytes_max: 1 << 20,
             connections_max: 10_000,
             streams_max: 1_000,
+            trace_one_in: 0,
         }
     }
 }
@@ -120,6 +128,12 @@ impl HttpDoor {
     /// connections too, and to the members that pass calls on to this node. The first call counts.
     pub fn enter(&self, service: Service) {
         self.front.enter(service);
+    }
+
+    /// From now on `/metrics` shows the native door's numbers too. The first call counts.
+    pub(crate) fn shows(&self, native: &NativeDoor) {
+        // Once said is enough.
+        self.front.native.set(native.measures()).ok();
     }
 
     /// Says by `/readyz` that this node is about to stop, and by `Connection: close` on every answer, so that requests

@@ -8,13 +8,18 @@
     expect(clippy::disallowed_methods, reason = "a test is the real process, with the real clock")
 )]
 
+pub mod audit;
 pub mod config;
 pub mod http;
+pub mod metrics;
 pub mod native;
 pub mod node;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod service;
 mod streams;
 mod tcp;
+mod trace;
 
 pub use kunci_replica::repair::{RepairReport, repair};
 pub use streams::{ClientStream, Listener};

@@ -10,15 +10,18 @@ mod calls;
 mod connection;
 mod front;
 mod lines;
+mod measured;
 mod order;
 mod output;
 mod together;
 mod way;
 
+use crate::metrics::DoorMeasures;
 use crate::service::Service;
 use crate::streams::Listener;
 use front::Front;
 use kunci_replica::Member;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +45,8 @@ pub struct NativeLimits {
     pub drain_within: Duration,
     /// Open connections.
     pub connections_max: usize,
+    /// Of so many acquires, releases and cancels one is followed through logs and spans; 0 is none.
+    pub trace_one_in: u64,
 }
 
 impl Default for NativeLimits {
@@ -55,6 +60,7 @@ impl Default for NativeLimits {
             write_within: Duration::from_secs(10),
             drain_within: Duration::from_secs(5),
             connections_max: 20_000,
+            trace_one_in: 0,
         }
     }
 }
@@ -77,6 +83,11 @@ impl NativeDoor {
     /// first call counts.
     pub fn enter(&self, service: Service) {
         self.front.enter(service);
+    }
+
+    /// What this door has measured.
+    pub(crate) fn measures(&self) -> Arc<DoorMeasures> {
+        Arc::clone(&self.front.measures)
     }
 
     /// Serves until `stop`, then lets the answers that are under way out, for a bounded time. Once.

@@ -10,13 +10,15 @@ mod log;
 mod news;
 mod signals;
 
+use crate::audit::Audit;
 use crate::config::Settings;
 use crate::streams::Listener;
 use beginning::Beginning;
 use house::House;
-use kunci_replica::Replica;
+use kunci_replica::{Observer, Replica};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signals::Signals;
+use std::sync::Arc;
 use tracing::error;
 
 pub use ground::{Founding, Ground, Listeners, StopSignals};
@@ -38,8 +40,23 @@ pub enum Ended {
 
 /// Runs a node until somebody stops it.
 pub async fn run(settings: &Settings) -> Ended {
-    log::begin(settings.log_format, &settings.log_levels);
+    let node = settings.reached_http(settings.http);
+    let logs = match log::begin(settings.log_format, &settings.log_levels, settings.otlp.as_deref(), &node) {
+        Ok(logs) => logs,
+        Err(why) => {
+            // Nobody else can say it.
+            let _ = log::begin(settings.log_format, &settings.log_levels, None, &node);
+            error!("{why}");
+            return Ended::NotStarted;
+        }
+    };
     end_on_panic();
+    let ended = started(settings).await;
+    logs.end().await;
+    ended
+}
+
+async fn started(settings: &Settings) -> Ended {
     raise_open_files_max();
     let signals = match Signals::catch() {
         Ok(signals) => signals,
@@ -64,9 +81,18 @@ pub async fn live<L: Listener>(
     mut signals: impl StopSignals,
     entered: impl FnOnce(&Replica) + Send,
 ) -> Ended {
-    let Ground { listeners, http, peers, storage, replica, http_limits, native_limits, founding } = ground;
+    let Ground { listeners, http, peers, storage, mut replica, audit, http_limits, native_limits, founding } =
+        ground;
     let data = replica.data.clone();
-    let mut house = House::new(http_limits, native_limits, &replica.member);
+    let audit = match audit.map(Audit::start).transpose() {
+        Ok(audit) => audit,
+        Err(error) => {
+            error!("start the thread of the audit log: {error}");
+            return Ended::NotStarted;
+        }
+    };
+    replica.observer = audit.clone().map(|audit| Arc::new(audit) as Arc<dyn Observer>);
+    let mut house = House::new(http_limits, native_limits, &replica.member, audit);
     let front_doors = house.doors.clone();
     let beginning = Beginning { storage, config: replica, founding, peers, doors: &front_doors };
     let begun = if beginning.is_awaited() {

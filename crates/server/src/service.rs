@@ -11,7 +11,7 @@ mod draw;
 mod read;
 mod refusal;
 mod rejections;
-mod wall_clock;
+pub(crate) mod wall_clock;
 
 pub use acquire::{AcquireAnswer, OpenCall};
 pub use counters::Counters;
@@ -19,6 +19,8 @@ pub(crate) use draw::draw_request_id;
 pub use read::event_body;
 pub use refusal::Refused;
 
+use crate::audit::Audit;
+use crate::trace;
 use kunci_api::{
     CancelBody, Cancelled, Code, FencingRejection, FencingRejectionBody, ForceReleaseBody, Forced, GrantBody,
     PolicyAnswer, PolicyBody, PolicyChangeRequest, Problem, Proof, ReleaseBody, RenewBody, RenewManyBody,
@@ -26,8 +28,9 @@ use kunci_api::{
 };
 use kunci_core::command::{Cancel, Command, ForceRelease, Release, Renew, Renewal, SetPolicy};
 use kunci_core::reply::{CancelReply, ForceReleaseReply, Grant, ReleaseReply, Reply, SetPolicyReply, Told};
-use kunci_replica::{Answered, ClusterId, NodeStatus, Position, Refusal, Replica};
-use kunci_types::{Caller, RequestId, ResourceName};
+use kunci_replica::measures::{Histogram, Measures};
+use kunci_replica::{Answered, ClusterId, NodeStatus, Position, Readings, Refusal, Replica};
+use kunci_types::{Caller, Origin, RequestId, ResourceName};
 use std::sync::Arc;
 
 /// The calls that every front door offers. A clone is another handle to the same.
@@ -35,6 +38,7 @@ use std::sync::Arc;
 pub struct Service {
     replica: Replica,
     counters: Arc<Counters>,
+    audit: Option<Audit>,
 }
 
 /// An answer, and its place in the order that histories are checked against.
@@ -52,7 +56,17 @@ pub type Outcome<T> = Result<Stamped<T>, Box<Refused>>;
 impl Service {
     /// Stands before a replica.
     pub fn new(replica: Replica) -> Self {
-        Self { replica, counters: Arc::default() }
+        Self::audited(replica, None)
+    }
+
+    /// The same, with the audit log that the replica shows what it applies.
+    pub fn audited(replica: Replica, audit: Option<Audit>) -> Self {
+        Self { replica, counters: Arc::default(), audit }
+    }
+
+    /// This node's audit log, if it keeps one.
+    pub(crate) fn audit(&self) -> Option<&Audit> {
+        self.audit.as_ref()
     }
 
     /// The cluster.
@@ -80,6 +94,21 @@ impl Service {
         self.replica.waiting_calls()
     }
 
+    /// What this node can say of itself in numbers.
+    pub(crate) fn readings(&self) -> Readings {
+        self.replica.readings()
+    }
+
+    /// What the replica has measured since the start.
+    pub(crate) fn measures(&self) -> &Measures {
+        self.replica.measures()
+    }
+
+    /// How long the disk took for parts of the log, in µs.
+    pub(crate) fn syncs_took(&self) -> &Histogram {
+        self.replica.syncs_took()
+    }
+
     /// What has been counted since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -92,11 +121,15 @@ impl Service {
 
     fn refused_at<T>(&self, problem: Problem, at: &Answered<T>) -> Box<Refused> {
         self.counters.count_refusal(problem.code);
+        self.counters.count_limit(&problem);
         Refused::new(problem, at)
     }
 
-    async fn propose(&self, command: Command) -> Result<Answered<Reply>, Box<Refused>> {
-        self.replica.propose(command).await.map_err(|refusal| self.undecided(refusal))
+    async fn propose(&self, command: Command, origin: Origin) -> Result<Answered<Reply>, Box<Refused>> {
+        let proposed = self.replica.propose_from(command, origin);
+        let position =
+            |answered: &Result<Answered<Reply>, _>| Some(answered.as_ref().ok()?.position.to_string());
+        trace::commit(proposed, position).await.map_err(|refusal| self.undecided(refusal))
     }
 
     fn undecided(&self, refusal: Refusal) -> Box<Refused> {
@@ -113,8 +146,8 @@ impl Service {
     ///
     /// # Errors
     /// When the lease isn't the caller's, has ended, or the node can't decide.
-    pub async fn renew(&self, renewed: Renewed) -> Outcome<RenewBody> {
-        let answered = self.renew_all(vec![renewed]).await?;
+    pub async fn renew(&self, renewed: Renewed, origin: Origin) -> Outcome<RenewBody> {
+        let answered = self.renew_all(vec![renewed], origin).await?;
         let Some(reply) = answered.value.first() else { return Err(self.astray(&answered)) };
         match answer::renewed(reply) {
             Ok((remaining_ms, is_final)) => Ok(Stamped {
@@ -135,9 +168,9 @@ impl Service {
     ///
     /// # Errors
     /// When the node can't decide; a lease that isn't the caller's has its own result.
-    pub async fn renew_many(&self, leases: Vec<Renewed>) -> Outcome<RenewManyBody> {
+    pub async fn renew_many(&self, leases: Vec<Renewed>, origin: Origin) -> Outcome<RenewManyBody> {
         let names: Vec<ResourceName> = leases.iter().map(|lease| lease.resource.clone()).collect();
-        let answered = self.renew_all(leases).await?;
+        let answered = self.renew_all(leases, origin).await?;
         let revision = answered.revision.get();
         let result = |(name, reply)| answer::renew_result(name, reply, revision);
         let results: Vec<_> = names.iter().zip(&answered.value).map(result).collect();
@@ -150,13 +183,14 @@ impl Service {
     async fn renew_all(
         &self,
         leases: Vec<Renewed>,
+        origin: Origin,
     ) -> Result<Answered<Vec<kunci_core::reply::RenewReply>>, Box<Refused>> {
         let count = leases.len();
         let leases = leases
             .into_iter()
             .map(|Renewed { resource, proof, ttl }| Renewal { resource, proof: core_proof(proof), ttl })
             .collect();
-        let answered = self.propose(Command::Renew(Renew { leases })).await?;
+        let answered = self.propose(Command::Renew(Renew { leases }), origin).await?;
         match answered.value.clone() {
             Reply::Renew(replies) if replies.len() == count => Ok(answered.map(|_| replies)),
             _ => Err(self.astray(&answered)),
@@ -167,9 +201,14 @@ impl Service {
     ///
     /// # Errors
     /// When the lease isn't the caller's, ended otherwise, or the node can't decide.
-    pub async fn release(&self, resource: ResourceName, proof: Proof) -> Outcome<ReleaseBody> {
+    pub async fn release(
+        &self,
+        resource: ResourceName,
+        proof: Proof,
+        origin: Origin,
+    ) -> Outcome<ReleaseBody> {
         let release = Release { resource, proof: core_proof(proof) };
-        let answered = self.propose(Command::Release(release)).await?;
+        let answered = self.propose(Command::Release(release), origin).await?;
         match &answered.value {
             Reply::Release(ReleaseReply::Released(told)) => Ok(Stamped {
                 body: ReleaseBody {
@@ -195,10 +234,11 @@ impl Service {
         &self,
         resource: ResourceName,
         cancelled: Cancelled,
+        origin: Origin,
     ) -> Outcome<Result<CancelBody, GrantBody>> {
         let Cancelled { owner, request_id } = cancelled;
         let cancel = Cancel { resource, caller: Caller::Unproven(owner), request_id: request_id.clone() };
-        let answered = self.propose(Command::Cancel(cancel)).await?;
+        let answered = self.propose(Command::Cancel(cancel), origin).await?;
         let Reply::Cancel(reply) = answered.value else { return Err(self.astray(&answered)) };
         let body = match reply {
             CancelReply::Cancelled(told) => Ok(CancelBody {
@@ -224,10 +264,15 @@ impl Service {
     ///
     /// # Errors
     /// When another lease or none is current, or the node can't decide.
-    pub async fn force_release(&self, resource: ResourceName, forced: Forced) -> Outcome<ForceReleaseBody> {
+    pub async fn force_release(
+        &self,
+        resource: ResourceName,
+        forced: Forced,
+        origin: Origin,
+    ) -> Outcome<ForceReleaseBody> {
         let Forced { token, reason } = forced;
         let command = ForceRelease { resource: resource.clone(), token, reason: reason.clone() };
-        let answered = self.propose(Command::ForceRelease(command)).await?;
+        let answered = self.propose(Command::ForceRelease(command), origin).await?;
         match &answered.value {
             Reply::ForceRelease(ForceReleaseReply::Forced { owner }) => {
                 tracing::warn!(%resource, holder = %owner, %token, %reason, "a lease was ended by force");
@@ -255,7 +300,7 @@ impl Service {
     ///
     /// # Errors
     /// When others are in force, the new ones can't work, or the node can't decide.
-    pub async fn change_policy(&self, change: &PolicyChangeRequest) -> Outcome<PolicyAnswer> {
+    pub async fn change_policy(&self, change: &PolicyChangeRequest, origin: Origin) -> Outcome<PolicyAnswer> {
         let replaces = change.replaces().map_err(|invalid| self.refuse(invalid))?;
         let current = self.read(|table| (table.policy().clone(), table.policy_revision())).await?;
         if current.value.1 != replaces {
@@ -263,7 +308,7 @@ impl Service {
         }
         let policy = change.over(&current.value.0);
         let command = SetPolicy { replaces, policy: policy.clone() };
-        let answered = self.propose(Command::SetPolicy(command)).await?;
+        let answered = self.propose(Command::SetPolicy(command), origin).await?;
         match &answered.value {
             Reply::SetPolicy(SetPolicyReply::Changed) => {
                 tracing::info!(revision = %answered.revision, ?policy, "the policy was changed");

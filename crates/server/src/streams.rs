@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 /// Where clients' streams come in.
@@ -30,6 +31,9 @@ pub trait ClientStream: Send + Sync + 'static {
     /// # Errors
     /// When it is gone already.
     fn prepare(&self) -> io::Result<()>;
+
+    /// Where the peer is, if that is known.
+    fn peer_address(&self) -> Option<SocketAddr>;
 
     /// Whether there may be something to read: bytes, the end, or an error.
     ///

@@ -7,6 +7,7 @@ use crate::streams::{ClientStream, Listener};
 use kunci_process::sleep;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -39,6 +40,10 @@ impl ClientStream for TcpStream {
         sockopt::set_tcp_keepcnt(self, KEEPALIVE_TIMES)?;
         sockopt::set_tcp_user_timeout(self, UNACKNOWLEDGED_MS)?;
         Ok(())
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.peer_addr().ok()
     }
 
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

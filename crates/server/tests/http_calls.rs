@@ -197,8 +197,15 @@ async fn lists_come_in_pages_and_histories_in_order() {
     assert_eq!(names(&page.body), ["p/c"]);
     assert!(page.body.get("next").is_none());
     assert_eq!(names(&node.get("/locks").await.body).len(), 4);
-    for bad in ["/locks?limit=0", "/locks?limit=1001", "/locks?limt=1", "/locks?limit=1&limit=2", "/hot?x=1"]
-    {
+    for bad in [
+        "/locks?limit=0",
+        "/locks?limit=1001",
+        "/locks?limt=1",
+        "/locks?limit=1&limit=2",
+        "/hot?x=1",
+        "/expiring?limit=0",
+        "/locks/q/history?limit=0",
+    ] {
         let refused = node.get(bad).await;
         assert!(refused.is(400, "invalid"), "{bad}: {}", refused.text);
     }
@@ -206,6 +213,34 @@ async fn lists_come_in_pages_and_histories_in_order() {
     assert_eq!(history.body["events"][0]["kind"], "granted");
     assert_eq!(history.body["events"][0]["owner"], "x");
     assert_eq!(names(&node.get("/hot").await.body), [""; 0]);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_next_lease_to_end_comes_first_and_a_history_can_be_cut_to_its_last_events() {
+    let node = Node::start().await;
+    for (name, ms) in [("late", 90_000), ("soon", 20_000), ("next", 30_000)] {
+        let body = json!({"clientId": "x", "leaseDurationMs": ms});
+        node.post(&format!("/locks/{name}/acquire"), body).await;
+    }
+    let expiring = async |query: &str| {
+        let page = node.get(&format!("/expiring{query}")).await.body;
+        let locks = page["locks"].as_array().unwrap().clone();
+        locks.into_iter().map(|lock| lock["resource"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(expiring("").await, ["soon", "next", "late"]);
+    assert_eq!(expiring("?limit=1").await, ["soon"]);
+
+    for _ in 0..3 {
+        let grant = node.acquire("r", "x").await;
+        node.release("r", &grant).await;
+    }
+    let history = node.get("/locks/r/history?limit=2").await.body;
+    let kinds: Vec<&Value> =
+        history["events"].as_array().unwrap().iter().map(|event| &event["kind"]).collect();
+    assert_eq!(kinds, ["granted", "released"], "the last two, oldest first");
+    let last = history["events"][1]["clusterTimeMs"].as_u64().unwrap();
+    assert!(history["clusterTimeMs"].as_u64().unwrap() >= last, "{history}");
     node.stop().await;
 }
 
@@ -319,6 +354,7 @@ async fn the_node_tells_how_it_stands() {
     assert_eq!(cluster.body["clusterId"], cluster.headers["kunci-cluster"]);
     assert_eq!(cluster.body["nodes"][0]["role"], "leader");
     assert_eq!(cluster.body["nodes"][0]["healthy"], true);
+    assert_eq!(cluster.body["nodes"][0]["disk"], "ok");
     assert_eq!(cluster.body["leader"], cluster.body["nodes"][0]["id"]);
     assert!(cluster.body["clusterTimeMs"].is_u64() && cluster.body["revision"].is_u64());
     assert_eq!(node.get("/livez").await.body["live"], true);
@@ -335,7 +371,7 @@ async fn the_node_tells_how_it_stands() {
 async fn what_is_malformed_is_refused_with_a_code() {
     let node = Node::start().await;
     for (method, path, status, code) in [
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
         ("GET", "/locks/orders/42", 404, "not_found"),
         ("POST", "/locks/r/aquire", 404, "not_found"),
         ("PUT", "/locks/r", 405, "method_not_allowed"),

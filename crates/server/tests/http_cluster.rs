@@ -75,7 +75,9 @@ async fn a_node_of_no_cluster_says_so_and_serves_nothing_else() {
     let live = node.call("GET", "/livez", Value::Null).await;
     assert_eq!((live.status, &live.body["live"]), (200, &json!(true)));
     assert_eq!(node.call("GET", "/openapi.json", Value::Null).await.text, openapi_json());
-    assert!(node.call("GET", "/metrics", Value::Null).await.text.contains("kunci_http_connections 1\n"));
+    assert!(
+        node.call("GET", "/metrics", Value::Null).await.text.contains("kunci_connections{door=\"http\"} 1\n")
+    );
 
     let add = json!({"peer": "127.0.0.1:1"});
     for (method, path, body) in [

@@ -143,6 +143,8 @@ impl Machine {
                 entries_kept: plan.entries_kept,
                 ..ReplicaConfig::new("/data", member(&self.name))
             },
+            // A thread and files of the system would be outside of the world.
+            audit: None,
             http_limits: HttpLimits::default(),
             native_limits: NativeLimits::default(),
             founding,

@@ -9,12 +9,14 @@ extern crate alloc;
 
 mod ids;
 mod name;
+mod origin;
 mod policy;
 mod time;
 mod token;
 
 pub use ids::{Attempt, Caller, LeaseId, Owner, Reason, RequestId};
 pub use name::{InvalidText, Metadata, Namespace, ResourceName};
+pub use origin::{ClientAddress, Origin, WallTime};
 pub use policy::{InvalidPolicy, OutOfPolicy, Policy};
 pub use time::{ClusterTime, LockDelay, Ttl, Wait};
 pub use token::{FencingToken, InvalidToken, Revision};

@@ -20,6 +20,7 @@ mod sim;
 mod step;
 mod test;
 mod tidy;
+mod ui;
 mod zombie;
 
 use crate::repo::Repo;
@@ -104,6 +105,14 @@ enum Task {
     Growth,
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
+    /// Build the dashboard anew, compare it with ui/dist, and test it in Chromium against clusters of three.
+    ///
+    /// Screenshots are kept in target/ui-screenshots. Nothing else needs Node: what the node embeds is committed.
+    Ui {
+        /// Write what was built to ui/dist, and the screenshots to docs/screens.
+        #[arg(long)]
+        write: bool,
+    },
     /// Check licences, banned crates, duplicate versions and sources of all dependencies with cargo-deny.
     ///
     /// The pinned cargo-deny is built into target/tools when it isn't there; that takes about a minute, once.
@@ -140,6 +149,8 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Zombie { without_fence: true, only } => zombie::run_without_fence(&repo, only.as_deref()),
         Task::Growth => Step::Growth.run(&repo),
         Task::Examples => Step::Examples.run(&repo),
+        Task::Ui { write: false } => Step::Ui.run(&repo),
+        Task::Ui { write: true } => ui::write(&repo),
         Task::Deny => Step::Deny.run(&repo),
     }
 }

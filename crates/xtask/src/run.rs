@@ -41,6 +41,18 @@ pub(crate) fn captured(mut command: Command) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("read the output of {words}"))
 }
 
+/// Says which programs are missing before a test fails for want of one; each comes with the Debian package that has it.
+pub(crate) fn find_programs(programs: &[(&str, &str)]) -> anyhow::Result<()> {
+    let folders: Vec<_> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
+    let missing = |program: &str| !folders.iter().any(|folder| folder.join(program).is_file());
+    let packages: Vec<_> =
+        programs.iter().filter(|(program, _)| missing(program)).map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    bail!("tests need programs that aren't installed: run `apt-get install {}`", packages.join(" "));
+}
+
 /// The command as a person would type it.
 pub(crate) fn words(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());

@@ -3,7 +3,7 @@
 //! Owns: their order, names and timing. Never: how a step does its work.
 
 use crate::repo::Repo;
-use crate::{deny, docs, examples, fuzz, growth, layers, run, sim, test, tidy, zombie};
+use crate::{deny, docs, examples, fuzz, growth, layers, run, sim, test, tidy, ui, zombie};
 use anyhow::Context;
 use std::time::{Duration, Instant};
 
@@ -21,12 +21,13 @@ pub(crate) enum Step {
     Fuzz,
     Growth,
     Examples,
+    Ui,
     Deny,
 }
 
 impl Step {
     /// CI's order: what fails fast and often comes first, what costs minutes comes last.
-    pub(crate) const ALL: [Step; 12] = [
+    pub(crate) const ALL: [Step; 13] = [
         Step::Fmt,
         Step::Tidy,
         Step::Layers,
@@ -38,6 +39,7 @@ impl Step {
         Step::Fuzz,
         Step::Growth,
         Step::Examples,
+        Step::Ui,
         Step::Deny,
     ];
 
@@ -55,6 +57,7 @@ impl Step {
             Step::Fuzz => "cargo xtask fuzz",
             Step::Growth => "cargo xtask growth",
             Step::Examples => "cargo xtask examples",
+            Step::Ui => "cargo xtask ui",
             Step::Deny => "cargo xtask deny",
         }
     }
@@ -68,7 +71,18 @@ impl Step {
             Step::Layers => layers::run(repo),
             Step::Clippy => run::cargo(
                 repo,
-                &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+                // With the feature that no other step builds.
+                &[
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--features",
+                    "kunci-cli/otlp",
+                    "--locked",
+                    "--",
+                    "-D",
+                    "warnings",
+                ],
             ),
             Step::Docs => docs::run(repo),
             Step::Test => test::run(repo, &[]),
@@ -77,6 +91,7 @@ impl Step {
             Step::Fuzz => fuzz::run(repo, None),
             Step::Growth => growth::run(repo),
             Step::Examples => examples::run(repo),
+            Step::Ui => ui::run(repo),
             Step::Deny => deny::run(repo),
         }
     }

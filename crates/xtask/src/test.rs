@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 /// Programs that tests start, and the Debian package that has each; by its path, what Debian keeps off `PATH`.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("faketime", "faketime"),
     ("ip", "iproute2"),
     ("iptables", "iptables"),
@@ -19,6 +19,7 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("nsenter", "util-linux"),
     ("openssl", "openssl"),
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
+    ("promtool", "prometheus"),
     ("redis-server", "redis-server"),
     ("strace", "strace"),
 ];
@@ -57,7 +58,7 @@ impl fmt::Display for Tally {
 
 /// Runs the whole suite, or what `arguments` choose, and closes with one line that adds it up.
 pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
-    find_programs()?;
+    run::find_programs(&PROGRAMS)?;
     let mut command = run::cargo_command(repo);
     command.args(["test", "--locked"]).stdout(Stdio::piped());
     if arguments.is_empty() {
@@ -85,18 +86,6 @@ pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
         bail!("{} ran no test: expected at least one", run::words(&command));
     }
     Ok(())
-}
-
-/// Says which programs are missing before a test fails for want of one.
-fn find_programs() -> anyhow::Result<()> {
-    let folders: Vec<_> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
-    let missing = |program: &str| !folders.iter().any(|folder| folder.join(program).is_file());
-    let packages: Vec<_> =
-        PROGRAMS.iter().filter(|(program, _)| missing(program)).map(|(_, package)| *package).collect();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    bail!("tests need programs that aren't installed: run `apt-get install {}`", packages.join(" "));
 }
 
 #[cfg(test)]

@@ -4,12 +4,17 @@
 //! tests/faults.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on should fail on the spot")]
 
+mod alerts;
 mod dev;
 mod exec;
 mod membership;
+mod metrics;
 #[path = "../node/mod.rs"]
 mod node;
 mod proxy;
 mod stop;
 mod support;
 mod tls;
+mod top;
+mod tracing;
+mod tty;

@@ -6,7 +6,7 @@ use kunci_client::{Client, Status};
 use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig, Role};
 use kunci_server::native::{NativeDoor, NativeLimits};
 use kunci_server::service::Service;
-use kunci_types::{FencingToken, Policy, Reason, ResourceName};
+use kunci_types::{FencingToken, Origin, Policy, Reason, ResourceName};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -159,13 +159,13 @@ impl Cluster {
                 "waitMsMax": wait_ms,
             },
         });
-        service.change_policy(&serde_json::from_value(change).unwrap()).await.unwrap();
+        service.change_policy(&serde_json::from_value(change).unwrap(), Origin::UNKNOWN).await.unwrap();
     }
 
     async fn end(&self, resource: &str, token: FencingToken) {
         let reason = Reason::parse("the script says so").unwrap();
         let forced = kunci_api::Forced { token, reason };
         let service = &self.leader().unwrap().service;
-        service.force_release(ResourceName::parse(resource).unwrap(), forced).await.unwrap();
+        service.force_release(ResourceName::parse(resource).unwrap(), forced, Origin::UNKNOWN).await.unwrap();
     }
 }

@@ -79,7 +79,7 @@ const SHORT: Ttl = Ttl::from_ms(30_000);
 
 /// An entry at an instant, in ms.
 pub(crate) fn at(ms: u64, commands: Vec<Command>) -> Entry {
-    Entry { now: ClusterTime::from_ms(ms), commands }
+    Entry::new(ClusterTime::from_ms(ms), commands)
 }
 
 /// One entry for each command.

@@ -11,25 +11,39 @@ use crate::request::{
     fingerprint_of,
 };
 use crate::table::LockTable;
-use kunci_types::{OutOfPolicy, Ttl, Wait};
+use kunci_types::{ClientAddress, OutOfPolicy, Ttl, Wait};
 
 impl LockTable {
-    pub(super) fn acquire(&mut self, effects: &mut Effects, acquire: &Acquire) -> AcquireReply {
+    pub(super) fn acquire(
+        &mut self,
+        effects: &mut Effects,
+        acquire: &Acquire,
+        address: Option<ClientAddress>,
+    ) -> AcquireReply {
         let key = RequestKey::new(&acquire.caller, &acquire.request_id);
         let reply = match self.request(&key) {
             Some(record) if !record.is_repeated_by(acquire) => {
                 AcquireReply::Refused(AcquireRefusal::RequestIdReused)
             }
-            Some(_) => self.acquire_again(effects, &key, acquire),
-            None => self.acquire_first(effects, &key, acquire),
+            Some(_) => self.acquire_again(effects, &key, acquire, address),
+            None => self.acquire_first(effects, &key, acquire, address),
         };
         self.check_touched(&acquire.resource);
         reply
     }
 
-    fn acquire_again(&mut self, effects: &mut Effects, key: &RequestKey, acquire: &Acquire) -> AcquireReply {
-        match &self.request_mut(key).state {
-            RequestState::Waiting(_) => self.come_back(effects, key, acquire),
+    fn acquire_again(
+        &mut self,
+        effects: &mut Effects,
+        key: &RequestKey,
+        acquire: &Acquire,
+        address: Option<ClientAddress>,
+    ) -> AcquireReply {
+        match &mut self.request_mut(key).state {
+            RequestState::Waiting(waiting) => {
+                waiting.terms.address = address;
+                self.come_back(effects, key, acquire)
+            }
             RequestState::Granted { .. } => AcquireReply::Granted(self.grant_again(&acquire.resource)),
             RequestState::Ended { how, token, .. } => {
                 AcquireReply::Refused(AcquireRefusal::LeaseEnded { how: *how, token: *token })
@@ -65,7 +79,13 @@ impl LockTable {
         }
     }
 
-    fn acquire_first(&mut self, effects: &mut Effects, key: &RequestKey, acquire: &Acquire) -> AcquireReply {
+    fn acquire_first(
+        &mut self,
+        effects: &mut Effects,
+        key: &RequestKey,
+        acquire: &Acquire,
+        address: Option<ClientAddress>,
+    ) -> AcquireReply {
         let ttl = acquire.ttl.unwrap_or(Ttl::from_ms(self.state.head.policy.ttl_ms_default));
         if let Err(out_of_policy) = self.check_policy(acquire, ttl) {
             return AcquireReply::Refused(AcquireRefusal::OutOfPolicy(out_of_policy));
@@ -80,6 +100,7 @@ impl LockTable {
                 RequestIdFrom::Client => Returnable::Yes,
                 RequestIdFrom::Server => Returnable::No,
             },
+            address,
         };
         let is_free = self.state.holdings.get(&acquire.resource).is_none();
         match acquire.wait {

@@ -1,6 +1,7 @@
 //! Renew: set leases back to their full time. Never shortens one, never passes the total-hold limit.
 
 use crate::command::{Renew, Renewal};
+use crate::effects::Effects;
 use crate::invariants::broken;
 use crate::lease::{Grace, Sight};
 use crate::reply::{Last, LeaseEnd, NotHolder, RenewReply};
@@ -8,11 +9,11 @@ use crate::table::LockTable;
 use alloc::vec::Vec;
 
 impl LockTable {
-    pub(super) fn renew(&mut self, renew: &Renew) -> Vec<RenewReply> {
-        renew.leases.iter().map(|renewal| self.renew_one(renewal)).collect()
+    pub(super) fn renew(&mut self, effects: &mut Effects, renew: &Renew) -> Vec<RenewReply> {
+        renew.leases.iter().map(|renewal| self.renew_one(effects, renewal)).collect()
     }
 
-    fn renew_one(&mut self, renewal: &Renewal) -> RenewReply {
+    fn renew_one(&mut self, effects: &mut Effects, renewal: &Renewal) -> RenewReply {
         let now = self.now();
         let lease = match self.prove(&renewal.resource, &renewal.proof) {
             Ok(lease) => lease,
@@ -25,6 +26,8 @@ impl LockTable {
             return RenewReply::OutOfPolicy(out_of_policy);
         }
         let before = lease.until;
+        // At the total-hold limit little is left however early it comes.
+        let is_late = before.ms_since(now) < lease.terms.ttl.as_ms() / 3 && before < lease.hold_until;
         let (until, whole) = lease.renewed_until(now, ttl);
         if until <= now {
             // The total-hold limit was reached: the lease is over, and time ends it in this very entry.
@@ -42,6 +45,7 @@ impl LockTable {
             lease.grace = Grace::Unused;
         }
         let remaining_ms = lease.remaining_ms(now);
+        effects.late_renewals = effects.late_renewals.saturating_add(u32::from(is_late));
         self.move_holding(&renewal.resource, before, until);
         self.check_touched(&renewal.resource);
         RenewReply::Renewed { remaining_ms, last: if whole { Last::No } else { Last::Final } }

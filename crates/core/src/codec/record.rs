@@ -1,6 +1,6 @@
 //! The bytes of a snapshot's records: its head, one holding, one request.
 
-use super::{DecodeError, Reader, Writer, policy};
+use super::{DecodeError, FORMAT_1, Reader, Writer, policy};
 use crate::lease::{Grace, Holding, Lease, Sight};
 use crate::reply::LeaseEnd;
 use crate::request::{
@@ -200,6 +200,7 @@ fn write_terms(writer: &mut Writer, terms: &Terms) {
         Returnable::Yes => 0,
         Returnable::No => 1,
     });
+    writer.address(terms.address);
 }
 
 fn read_terms(reader: &mut Reader<'_>) -> Result<Terms, DecodeError> {
@@ -219,6 +220,7 @@ fn read_terms(reader: &mut Reader<'_>) -> Result<Terms, DecodeError> {
                 });
             }
         },
+        address: if reader.format == FORMAT_1 { None } else { reader.address()? },
     })
 }
 

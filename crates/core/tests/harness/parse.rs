@@ -18,10 +18,8 @@ use kunci_types::{
 pub(crate) fn entry(line: &str, table: &LockTable, names: &mut Names) -> Entry {
     let (now, commands) = line.split_once(' ').expect("a time and commands");
     let commands = commands.split(" & ").filter(|text| *text != "tick");
-    Entry {
-        now: ClusterTime::from_ms(duration_ms(now)),
-        commands: commands.map(|text| command(text, table, names)).collect(),
-    }
+    let commands = commands.map(|text| command(text, table, names)).collect();
+    Entry::new(ClusterTime::from_ms(duration_ms(now)), commands)
 }
 
 fn command(text: &str, table: &LockTable, names: &mut Names) -> Command {

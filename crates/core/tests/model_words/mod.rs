@@ -41,7 +41,7 @@ impl Bound {
                 let Status::Held(held) = world.table.status(&resource) else {
                     // The memory says that it is held; a table that says otherwise breaks the first property.
                     world.memory.expect(0, false);
-                    return Entry { now, commands: Vec::new() };
+                    return Entry::new(now, Vec::new());
                 };
                 let reason = Reason::parse("why").unwrap();
                 (now, Some(Command::ForceRelease(ForceRelease { resource, token: held.token, reason })))
@@ -50,7 +50,7 @@ impl Bound {
             Action::StepAndTakeOver => (later, Some(Command::TakeOver)),
             Action::Step | Action::Restore => (later, None),
         };
-        Entry { now, commands: command.into_iter().collect() }
+        Entry::new(now, command.into_iter().collect())
     }
 
     fn acquire(&self, world: &mut World, request: usize, wait: Wait) -> Command {

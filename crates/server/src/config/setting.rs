@@ -69,6 +69,22 @@ pub enum Setting {
     LogFormat,
     /// Which log lines are written.
     LogLevel,
+    /// Which requests are followed that don't ask for it.
+    TraceOneIn,
+    /// Where spans go.
+    Otlp,
+    /// Whether an audit log is kept.
+    Audit,
+    /// The folder of the audit log.
+    AuditFolder,
+    /// Whether renewals are recorded.
+    AuditRenewals,
+    /// Size of one file of it.
+    AuditFileBytesMax,
+    /// Age of the file that is written.
+    AuditFileHoursMax,
+    /// Size of all files together.
+    AuditTotalBytesMax,
     /// Connections at once.
     HttpConnectionsMax,
     /// Size of a request's line and headers.
@@ -93,7 +109,7 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting, in the order in which they are shown.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 34] = [
         Self::Data,
         Self::Http,
         Self::Native,
@@ -110,6 +126,14 @@ impl Setting {
         Self::Insecure,
         Self::LogFormat,
         Self::LogLevel,
+        Self::TraceOneIn,
+        Self::Otlp,
+        Self::Audit,
+        Self::AuditFolder,
+        Self::AuditRenewals,
+        Self::AuditFileBytesMax,
+        Self::AuditFileHoursMax,
+        Self::AuditTotalBytesMax,
         Self::HttpConnectionsMax,
         Self::HttpHeadBytesMax,
         Self::HttpBodyBytesMax,
@@ -249,6 +273,56 @@ impl Setting {
                 Some("info"),
                 Kind::Levels,
                 "error, warn, info, debug or trace, or directives such as info,kunci_server=debug",
+            ),
+            Self::TraceOneIn => (
+                "trace_one_in",
+                Some("0"),
+                Kind::Number { least: 0, most: 1_000_000_000 },
+                "Of so many requests one is followed through logs and spans without its client asking for it: \
+                 docs/tracing.md; 0 follows none",
+            ),
+            Self::Otlp => (
+                "otlp",
+                None,
+                Kind::Advertised,
+                "Where spans of followed requests go: the OTLP over HTTP of a collector, such as 127.0.0.1:4318; only \
+                 in a kunci that was built with the feature otlp",
+            ),
+            Self::Audit => (
+                "audit",
+                Some("true"),
+                Kind::Switch,
+                "Record who got, gave back and was denied which lock: docs/audit.md; --audit=false records nothing",
+            ),
+            Self::AuditFolder => (
+                "audit_folder",
+                None,
+                Kind::Folder,
+                "The folder of the audit log; without it, the data folder",
+            ),
+            Self::AuditRenewals => (
+                "audit_renewals",
+                Some("false"),
+                Kind::Switch,
+                "Record every renewal too, which is most of what happens; those that are denied are always recorded",
+            ),
+            Self::AuditFileBytesMax => (
+                "audit_file_bytes_max",
+                Some("67108864"),
+                Kind::Number { least: 65_536, most: 1 << 40 },
+                "Bytes of the audit log's file before it is put aside and another one begins",
+            ),
+            Self::AuditFileHoursMax => (
+                "audit_file_hours_max",
+                Some("24"),
+                Kind::Number { least: 1, most: 100_000 },
+                "Hours until the audit log's file is put aside, however small it is",
+            ),
+            Self::AuditTotalBytesMax => (
+                "audit_total_bytes_max",
+                Some("1073741824"),
+                Kind::Number { least: 131_072, most: 1 << 50 },
+                "Bytes of all files of the audit log together; the oldest go",
             ),
             Self::HttpConnectionsMax => (
                 "http_connections_max",

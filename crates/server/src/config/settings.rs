@@ -4,6 +4,7 @@
 //! there. Never: where a value was given; the layers know.
 
 use super::{ConfigError, Given, Kind, Layers, Origin, Setting, address};
+use crate::audit::{AuditSettings, Renewals};
 use crate::http::HttpLimits;
 use crate::native::NativeLimits;
 use std::net::SocketAddr;
@@ -45,6 +46,10 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// Which log lines are written, as directives.
     pub log_levels: String,
+    /// Where spans go.
+    pub otlp: Option<String>,
+    /// How the audit log is kept, if it is.
+    pub audit: Option<AuditSettings>,
     /// What the HTTP door allows a peer.
     pub http_limits: HttpLimits,
     /// What the native door allows a peer.
@@ -107,6 +112,8 @@ impl Settings {
             log_levels: parse(layers, Setting::LogLevel, |text| {
                 EnvFilter::try_new(text).is_ok().then(|| text.to_owned())
             })?,
+            otlp: optional(layers, Setting::Otlp, address::advertised)?,
+            audit: audit(layers)?,
             http_limits: http_limits(layers)?,
             native_limits: native_limits(layers)?,
         })
@@ -238,6 +245,26 @@ fn peer_files(layers: &Layers) -> Result<Option<PeerFiles>, ConfigError> {
     }
 }
 
+fn audit(layers: &Layers) -> Result<Option<AuditSettings>, ConfigError> {
+    let is_kept = switch(layers, Setting::Audit)?;
+    let data = PathBuf::from(&given(layers, Setting::Data)?.text);
+    let folder = layers.of(Setting::AuditFolder).map(|given| PathBuf::from(&given.text));
+    let hours = number(layers, Setting::AuditFileHoursMax)?;
+    let settings = AuditSettings {
+        folder: folder.unwrap_or_else(|| data.clone()),
+        data,
+        renewals: if switch(layers, Setting::AuditRenewals)? {
+            Renewals::Recorded
+        } else {
+            Renewals::LeftOut
+        },
+        file_bytes_max: number(layers, Setting::AuditFileBytesMax)?,
+        file_age_max: Duration::from_secs(hours * 3_600),
+        total_bytes_max: number(layers, Setting::AuditTotalBytesMax)?,
+    };
+    Ok(is_kept.then_some(settings))
+}
+
 fn http_limits(layers: &Layers) -> Result<HttpLimits, ConfigError> {
     let size = |setting| number(layers, setting).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let time = |setting| number(layers, setting).map(Duration::from_millis);
@@ -249,6 +276,7 @@ fn http_limits(layers: &Layers) -> Result<HttpLimits, ConfigError> {
         body_within: time(Setting::HttpBodyMsMax)?,
         idle_within: time(Setting::HttpIdleMsMax)?,
         write_within: time(Setting::HttpWriteMsMax)?,
+        trace_one_in: number(layers, Setting::TraceOneIn)?,
         ..HttpLimits::default()
     })
 }
@@ -260,6 +288,7 @@ fn native_limits(layers: &Layers) -> Result<NativeLimits, ConfigError> {
         connections_max: usize::try_from(connections).unwrap_or(usize::MAX),
         idle_within: time(Setting::NativeIdleMsMax)?,
         write_within: time(Setting::NativeWriteMsMax)?,
+        trace_one_in: number(layers, Setting::TraceOneIn)?,
         ..NativeLimits::default()
     })
 }

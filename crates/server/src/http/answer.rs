@@ -120,7 +120,10 @@ mod tests {
 
     async fn granted(service: &Service, name: &str) -> Response {
         let asked = parse::<kunci_api::AcquireRequest>(br#"{"clientId":"a"}"#).unwrap().read().unwrap();
-        let mut call = service.acquire(resource(name).unwrap(), asked, None).await.unwrap();
+        let mut call = service
+            .acquire(resource(name).unwrap(), asked, None, kunci_types::Origin::UNKNOWN)
+            .await
+            .unwrap();
         let Stamped { body, position } = call.answer(Duration::from_secs(5)).await.unwrap();
         let AcquireAnswer::Granted(body) = body else { panic!("not granted") };
         grant(Stamped { body, position }, call)
@@ -137,7 +140,7 @@ mod tests {
         assert!(replica.serving(Duration::from_secs(5)).await);
         let service = Service::new(replica.clone());
         let change = parse(br#"{"replaces":0,"policy":{"waiterGraceMs":200}}"#).unwrap();
-        service.change_policy(&change).await.unwrap();
+        service.change_policy(&change, kunci_types::Origin::UNKNOWN).await.unwrap();
 
         let taken = granted(&service, "taken").await;
         let bytes = taken.into_body().collect().await.unwrap().to_bytes();

@@ -4,8 +4,9 @@
 //! one on again; a call is marked by the link that it came on, and by nothing that a client could send.
 
 use super::connection::complete;
+use super::door::From;
 use super::front::Front;
-use super::link::{ALIVE_WITHIN, ASK_AFTER, DRAWN_REQUEST_ID, REFUSAL, REQUEST_WINDOW_BYTES};
+use super::link::{ALIVE_WITHIN, ASK_AFTER, CLIENT, DRAWN_REQUEST_ID, REFUSAL, REQUEST_WINDOW_BYTES};
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -17,8 +18,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kunci_api::Code;
 use kunci_replica::{BoxedStream, CallsFrom};
-use kunci_types::RequestId;
+use kunci_types::{ClientAddress, RequestId};
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -125,8 +127,14 @@ async fn answer(request: Request<Incoming>, front: Front, routes: Router) -> Res
     let mut request = request.map(Body::new);
     let drawn = request.headers_mut().remove(DRAWN_REQUEST_ID);
     let drawn = drawn.and_then(|drawn| RequestId::parse(drawn.to_str().ok()?).ok());
+    let client = request.headers_mut().remove(CLIENT);
+    let client: Option<SocketAddr> = client.and_then(|client| client.to_str().ok()?.parse().ok());
+    request.extensions_mut().insert(From(client.map(ClientAddress::from)));
     request.extensions_mut().insert(PassedOn { drawn });
-    let Ok(mut response) = routes.oneshot(request).await;
+    // The other member's trace, in its node's words and in this one's.
+    let trace = front.traces.of_http(request.headers(), request.method(), request.uri().path());
+    let passed = trace.follow("a request was passed on to this node, which leads", routes.oneshot(request));
+    let Ok(mut response) = passed.await;
     if let Some(code) = response.extensions().get::<Code>().copied() {
         response.headers_mut().insert(REFUSAL, HeaderValue::from_static(code.as_str()));
     }

@@ -42,6 +42,7 @@ fn of_no_cluster(front: &Front) -> ClusterBody {
             zone: me.zone.clone(),
             priority: me.priority,
             healthy: true,
+            disk: None,
             applied_index: 0,
         }],
         node_id: None,

@@ -2,10 +2,11 @@
 //!
 //! Owns: its socket options, its protocol limits, and the headers that every answer has. Never: a path.
 
-use super::door::Gone;
+use super::door::{From, Gone};
 use super::front::Front;
 use super::socket::{Phase, Socket};
 use crate::streams::ClientStream;
+use crate::trace::TRACEPARENT;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -17,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kunci_process::sleep;
 use kunci_replica::Lead;
+use kunci_types::ClientAddress;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -42,13 +44,14 @@ pub(super) async fn serve(stream: impl ClientStream, front: Front, routes: Route
     }
     let stream = Arc::new(stream);
     let phase = Phase::new();
+    let from = From(stream.peer_address().map(ClientAddress::from));
     let gone = Gone::default();
     let service = service_fn(|request: Request<Incoming>| {
         phase.begin_request();
         let guard = Serving(Arc::clone(&phase));
-        answer(request, front.clone(), routes.clone(), gone.clone(), guard)
+        answer(request, front.clone(), routes.clone(), (from, gone.clone()), guard)
     });
-    let socket = Socket::new(Arc::clone(&stream), Arc::clone(&phase), &front.limits);
+    let socket = Socket::new(Arc::clone(&stream), Arc::clone(&phase), &front);
     let connection = http1::Builder::new()
         // The socket has the times, which know an idle connection from half a head.
         .header_read_timeout(None)
@@ -89,14 +92,18 @@ async fn answer(
     request: Request<Incoming>,
     front: Front,
     routes: Router,
-    gone: Gone,
+    (from, gone): (From, Gone),
     guard: Serving,
 ) -> Result<Response<Served>, Infallible> {
     let mut request = request.map(Body::new);
+    request.extensions_mut().insert(from);
     request.extensions_mut().insert(gone);
-    let Ok(mut response) = routes.oneshot(request).await;
+    let trace = front.traces.of_http(request.headers(), request.method(), request.uri().path());
+    request.extensions_mut().insert(trace.clone());
+    let Ok(mut response) = trace.follow("a request came to the HTTP door", routes.oneshot(request)).await;
     front.count_answer(response.status());
     complete(&front, &mut response);
+    response.headers_mut().extend(trace.traceparent().map(|trace| (TRACEPARENT, trace)));
     if front.is_ending() {
         // So that clients are elsewhere by the time the door is closed.
         response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));

@@ -5,6 +5,7 @@ use super::front::Front;
 use crate::service::Service;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use kunci_types::{ClientAddress, Origin};
 use std::ops::Deref;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +36,17 @@ impl FromRequestParts<Front> for Door {
 
     async fn from_request_parts(_: &mut Parts, front: &Front) -> Result<Self, Failure> {
         Self::of(front).ok_or_else(|| front.refuse_without_cluster())
+    }
+}
+
+/// Where the client of this request is. On a request that was passed on, the node says it that passed it on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct From(pub(super) Option<ClientAddress>);
+
+impl From {
+    /// Where its commands come from.
+    pub(super) fn origin(self) -> Origin {
+        Origin::at(self.0)
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) async fn events(door: Door, RawQuery(query): RawQuery, headers: Heade
     let wanted = wanted(query.as_deref(), &headers);
     let (prefix, after) = wanted.map_err(|invalid| door.service.refuse(invalid))?;
     let permit = Arc::clone(&door.streams).try_acquire_owned().map_err(|_| {
+        door.count_stream_too_many();
         let detail = format!("this node has its {} streams of events open", door.limits.streams_max);
         Failure::from(door.service.refuse(Problem::new(Code::Overloaded, detail)))
     })?;

@@ -4,10 +4,14 @@
 //! Never: passes on what was passed on, or repeats a call that may have taken effect.
 
 use super::calls::PassedOn;
-use super::door::{Door, Gone};
+use super::denied::of_call;
+use super::door::{Door, From, Gone};
 use super::front::Front;
-use super::link::{Call, DRAWN_REQUEST_ID, REFUSAL, Unanswered};
+use super::link::{CLIENT, Call, DRAWN_REQUEST_ID, REFUSAL, Unanswered};
+use super::measured::Measured;
+use crate::audit::Denied;
 use crate::service::{Service, draw_request_id};
+use crate::trace::{TRACEPARENT, Trace, pass_on};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -69,6 +73,13 @@ pub(super) enum Answered {
 
 /// Lets the leader answer.
 pub(super) async fn to_leader(State(way): State<Way>, gone: Gone, request: Request, next: Next) -> Response {
+    let (front, asked) = (way.front.clone(), Measured::begin(&request));
+    let response = led(way, gone.clone(), request, next).await;
+    asked.end(&front.measures, &response, gone.0.is_cancelled());
+    response
+}
+
+async fn led(way: Way, gone: Gone, request: Request, next: Next) -> Response {
     let front = way.front.clone();
     let Some(door) = Door::of(&front) else { return front.refuse_without_cluster().into_response() };
     let (parts, body) = request.into_parts();
@@ -121,7 +132,10 @@ impl Asked {
                 };
                 match tried {
                     Tried::Over(response) => return response,
-                    Tried::InVain(response) if kunci_process::now() >= end => return response,
+                    Tried::InVain(response) if kunci_process::now() >= end => {
+                        self.record_denied(Code::NoLeader);
+                        return response;
+                    }
                     Tried::InVain(_) => (kunci_process::now() + AGAIN_AFTER).min(end),
                 }
             };
@@ -153,7 +167,7 @@ impl Asked {
             () = self.gone.0.cancelled(), if waits => {
                 return Tried::Over(self.unknown("the client closed the connection before its answer came"));
             }
-            answered = self.door.link.call(node_id, self.call(), connect, end) => answered,
+            answered = pass_on(node_id, self.door.link.call(node_id, self.call(), connect, end)) => answered,
             // A leader that is mute may still have a link. What only reads needn't wait for that to break.
             _ = changes.wait_for(elsewhere), if is_read => return Tried::InVain(self.unreached()),
             () = self.door.waits_end(), if waits => {
@@ -187,6 +201,13 @@ impl Asked {
         headers.clone_from(&self.parts.headers);
         without_connection(headers);
         headers.remove(DRAWN_REQUEST_ID);
+        headers.remove(CLIENT);
+        if let Some(trace) = self.parts.extensions.get::<Trace>().and_then(Trace::traceparent) {
+            headers.insert(TRACEPARENT, trace);
+        }
+        if let Some(From(Some(address))) = self.parts.extensions.get() {
+            headers.extend(HeaderValue::try_from(address.to_string()).ok().map(|address| (CLIENT, address)));
+        }
         if let Some(RequestId::Drawn(id)) = &self.request_id {
             headers.extend(HeaderValue::try_from(id.as_str()).ok().map(|id| (DRAWN_REQUEST_ID, id)));
         }
@@ -208,7 +229,11 @@ impl Asked {
         let mut response = Response::new(body);
         *response.status_mut() = parts.status;
         *response.headers_mut() = parts.headers;
-        if refusal.is_some_and(|code| code == Code::NoLeader.as_str()) {
+        let code = Code::ALL.iter().find(|code| refusal.as_ref().is_some_and(|text| text == code.as_str()));
+        if let Some(code) = code {
+            response.extensions_mut().insert(*code);
+        }
+        if code == Some(&Code::NoLeader) {
             return Tried::InVain(response);
         }
         Tried::Over(response)
@@ -234,7 +259,18 @@ impl Asked {
         self.refusal(Problem::new(Code::OutcomeUnknown, detail))
     }
 
+    /// Nobody got to decide the call, so no other audit log knows that it was denied.
+    fn record_denied(&self, code: Code) {
+        let Some(audit) = self.door.service.audit() else { return };
+        let from = self.parts.extensions.get::<From>().copied().unwrap_or_default();
+        let denied = of_call(&self.parts.method, self.parts.uri.path(), &self.body);
+        if let Some(denied) = denied {
+            audit.denied(Denied { outcome: code.as_str(), origin: from.origin(), ..denied });
+        }
+    }
+
     fn refuse(&mut self, problem: Problem) -> Response {
+        self.record_denied(problem.code);
         self.find_request_id();
         self.refusal(problem)
     }

@@ -6,7 +6,9 @@ use super::HttpLimits;
 use super::answer::Failure;
 use super::init::FormAsked;
 use super::link::KeptLink;
+use crate::metrics::{DoorMeasures, HttpNumbers, Sources, text};
 use crate::service::{Refused, Service};
+use crate::trace::Traces;
 use kunci_api::{Code, Problem};
 use kunci_process::{sleep, sleep_until};
 use kunci_replica::{Member, Position};
@@ -20,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How many may wait for the cluster that one of them asked for.
 const FORMING_MAX: usize = 16;
+/// How many look through the audit log at a time: each keeps a thread and a disk busy.
+const SEARCHES_MAX: usize = 4;
 
 /// A kept connection may be closed while its next request is on its way. Whoever asks more often than this is told to
 /// go elsewhere by an answer before that.
@@ -49,8 +53,17 @@ pub(super) struct Parts {
     pub(super) connections: Arc<Semaphore>,
     /// One permit for each open stream of events.
     pub(super) streams: Arc<Semaphore>,
+    /// One permit for each search in the audit log.
+    pub(super) searches: Arc<Semaphore>,
+    /// What this door has measured.
+    pub(super) measures: Arc<DoorMeasures>,
+    /// Which requests are followed.
+    pub(super) traces: Traces,
+    /// What the native door has measured, where there is one.
+    pub(super) native: SetOnce<Arc<DoorMeasures>>,
     answers: [AtomicU64; 5],
     passed_on: AtomicU64,
+    streams_too_many: AtomicU64,
 }
 
 impl Front {
@@ -59,6 +72,7 @@ impl Front {
             *max = (*max).min(Semaphore::MAX_PERMITS);
         }
         let (forming, asked) = mpsc::channel(FORMING_MAX);
+        let connections = Arc::new(Semaphore::new(limits.connections_max));
         let parts = Parts {
             me,
             service: SetOnce::new(),
@@ -66,11 +80,16 @@ impl Front {
             link: KeptLink::new(&limits),
             draining: SetOnce::new(),
             stop: CancellationToken::new(),
-            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            measures: DoorMeasures::new(&connections, limits.connections_max),
+            native: SetOnce::new(),
+            traces: Traces::new(limits.trace_one_in),
+            connections,
             streams: Arc::new(Semaphore::new(limits.streams_max)),
+            searches: Arc::new(Semaphore::new(SEARCHES_MAX)),
             limits,
             answers: Default::default(),
             passed_on: AtomicU64::new(0),
+            streams_too_many: AtomicU64::new(0),
         };
         (Self(Arc::new(parts)), asked)
     }
@@ -127,11 +146,6 @@ impl Front {
         self.refuse(Problem::new(Code::NoLeader, detail))
     }
 
-    /// How many connections are open.
-    pub(super) fn open_connections(&self) -> usize {
-        self.limits.connections_max - self.connections.available_permits()
-    }
-
     pub(super) fn count_answer(&self, status: http::StatusCode) {
         let class = usize::from(status.as_u16() / 100);
         if let Some(count) = class.checked_sub(1).and_then(|class| self.answers.get(class)) {
@@ -139,18 +153,25 @@ impl Front {
         }
     }
 
-    /// Each class of status, from 1 for 1xx, with how many answers had it.
-    pub(super) fn answers(&self) -> impl Iterator<Item = (usize, u64)> {
-        (1..).zip(&self.answers).map(|(class, count)| (class, count.load(Ordering::Relaxed)))
-    }
-
     pub(super) fn count_passed_on(&self) {
         self.passed_on.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many calls were passed on to another member.
-    pub(super) fn passed_on(&self) -> u64 {
-        self.passed_on.load(Ordering::Relaxed)
+    pub(super) fn count_stream_too_many(&self) {
+        self.streams_too_many.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All numbers that this node shows.
+    pub(super) fn metrics(&self) -> String {
+        let answers = (1..).zip(&self.answers);
+        let more = HttpNumbers {
+            answers: answers.map(|(class, count)| (class, count.load(Ordering::Relaxed))).collect(),
+            passed_on: self.passed_on.load(Ordering::Relaxed),
+            streams: self.limits.streams_max - self.streams.available_permits(),
+            streams_too_many: self.streams_too_many.load(Ordering::Relaxed),
+        };
+        let native = self.native.get().map(|native| &**native);
+        text(&Sources::new(&self.measures, more, native, self.service.get()))
     }
 }
 

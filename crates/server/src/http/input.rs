@@ -3,7 +3,7 @@
 //! Owns: the resource in the path, the body's type, size and time. Never: a field of a body.
 
 use super::answer::Failure;
-use super::door::Gone;
+use super::door::{From, Gone};
 use super::front::Front;
 use super::query::decode;
 use axum::body::{Body, Bytes};
@@ -35,6 +35,14 @@ impl<S: Sync> FromRequestParts<S> for Gone {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for From {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
     }
 }
 

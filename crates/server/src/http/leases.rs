@@ -1,7 +1,7 @@
 //! The calls about many leases, and what protected resources report.
 
 use super::answer::{Answer, ok};
-use super::door::Door;
+use super::door::{Door, From};
 use axum::extract::Request;
 use kunci_api::{
     Code, FencingRejectionBody, FencingRejectionRequest, LEASES_MAX, Problem, RenewManyBody, RenewManyRequest,
@@ -18,14 +18,14 @@ use kunci_api::{
         (status = "default", description = "Refused as a whole: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn renew_many(door: Door, request: Request) -> Answer {
+pub(super) async fn renew_many(door: Door, from: From, request: Request) -> Answer {
     let body: RenewManyRequest = door.json_up_to(request, door.limits.renew_many_bytes_max).await?;
     if body.count() > LEASES_MAX {
         let detail = format!("there are {} leases: expected at most {LEASES_MAX}", body.count());
         return Err(door.service.refuse(Problem::new(Code::TooLarge, detail)).into());
     }
     let leases = body.read().map_err(|invalid| door.service.refuse(invalid))?;
-    ok(door.service.renew_many(leases).await)
+    ok(door.service.renew_many(leases, from.origin()).await)
 }
 
 /// A protected resource reports that it refused a stale token: counted and logged, by this node alone.

@@ -36,6 +36,8 @@ const FORGET_AFTER: Duration = Duration::from_secs(2);
 /// `Kunci-Request-Id`, on a link only: the request id that the node of the client drew for an acquire that had none,
 /// so that it can tell its client even when the link breaks.
 pub(super) const DRAWN_REQUEST_ID: HeaderName = HeaderName::from_static("kunci-request-id");
+/// `Kunci-Client`, on a link only: address and port of the client, for the audit log.
+pub(super) const CLIENT: HeaderName = HeaderName::from_static("kunci-client");
 /// `Kunci-Refusal`, on a link only: the code of a refusal that is worth another try elsewhere.
 pub(super) const REFUSAL: HeaderName = HeaderName::from_static("kunci-refusal");
 

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, answer, grant, ok};
 use super::calls::PassedOn;
-use super::door::{Door, Gone};
+use super::door::{Door, From, Gone};
 use super::input::Resource;
 use super::query::{number, parameters};
 use crate::service::{AcquireAnswer, Stamped};
@@ -39,6 +39,7 @@ pub(super) async fn acquire(
     door: Door,
     Resource(resource): Resource,
     gone: Gone,
+    from: From,
     request: Request,
 ) -> Answer {
     let drawn = request.extensions().get().and_then(PassedOn::request_id);
@@ -48,7 +49,7 @@ pub(super) async fn acquire(
         let detail = "the peer closed the connection before its request was served; nothing was proposed";
         return Err(door.service.refuse(Problem::new(Code::Overloaded, detail)).into());
     }
-    let mut call = door.service.acquire(resource, asked, drawn).await?;
+    let mut call = door.service.acquire(resource, asked, drawn, from.origin()).await?;
     let answered = tokio::select! {
         biased;
         // Nobody waits for the answer any more: the call is dropped, which detaches its waiter.
@@ -74,10 +75,10 @@ pub(super) async fn acquire(
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn renew(door: Door, Resource(resource): Resource, request: Request) -> Answer {
+pub(super) async fn renew(door: Door, Resource(resource): Resource, from: From, request: Request) -> Answer {
     let body: RenewRequest = door.json(request).await?;
     let renewed = body.read(resource).map_err(|invalid| door.service.refuse(invalid))?;
-    ok(door.service.renew(renewed).await)
+    ok(door.service.renew(renewed, from.origin()).await)
 }
 
 /// End a lease by its holder's wish. The release itself grants the resource to the first waiter.
@@ -91,10 +92,15 @@ pub(super) async fn renew(door: Door, Resource(resource): Resource, request: Req
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn release(door: Door, Resource(resource): Resource, request: Request) -> Answer {
+pub(super) async fn release(
+    door: Door,
+    Resource(resource): Resource,
+    from: From,
+    request: Request,
+) -> Answer {
     let body: ReleaseRequest = door.json(request).await?;
     let proof = body.read().map_err(|invalid| door.service.refuse(invalid))?;
-    ok(door.service.release(resource, proof).await)
+    ok(door.service.release(resource, proof, from.origin()).await)
 }
 
 /// End a lease by its holder's wish: the same as `POST /locks/{resource}/release`.
@@ -108,8 +114,8 @@ pub(super) async fn release(door: Door, Resource(resource): Resource, request: R
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn delete(door: Door, resource: Resource, request: Request) -> Answer {
-    release(door, resource, request).await
+pub(super) async fn delete(door: Door, resource: Resource, from: From, request: Request) -> Answer {
+    release(door, resource, from, request).await
 }
 
 /// Leave the queue, or make sure that a request never enters it.
@@ -125,10 +131,10 @@ pub(super) async fn delete(door: Door, resource: Resource, request: Request) -> 
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn cancel(door: Door, Resource(resource): Resource, request: Request) -> Answer {
+pub(super) async fn cancel(door: Door, Resource(resource): Resource, from: From, request: Request) -> Answer {
     let body: CancelRequest = door.json(request).await?;
     let cancelled = body.read().map_err(|invalid| door.service.refuse(invalid))?;
-    let Stamped { body, position } = door.service.cancel(resource, cancelled).await?;
+    let Stamped { body, position } = door.service.cancel(resource, cancelled, from.origin()).await?;
     match body {
         Ok(body) => ok(Ok(Stamped { body, position })),
         Err(granted) => ok(Ok(Stamped { body: granted, position })),
@@ -146,10 +152,15 @@ pub(super) async fn cancel(door: Door, Resource(resource): Resource, request: Re
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn force_release(door: Door, Resource(resource): Resource, request: Request) -> Answer {
+pub(super) async fn force_release(
+    door: Door,
+    Resource(resource): Resource,
+    from: From,
+    request: Request,
+) -> Answer {
     let body: ForceReleaseRequest = door.json(request).await?;
     let forced = body.read().map_err(|invalid| door.service.refuse(invalid))?;
-    ok(door.service.force_release(resource, forced).await)
+    ok(door.service.force_release(resource, forced, from.origin()).await)
 }
 
 /// How a resource stands; a free one is an answer too.
@@ -181,14 +192,21 @@ pub(super) async fn queue(door: Door, Resource(resource): Resource) -> Answer {
 /// What happened to a resource, as far back as events are kept.
 #[utoipa::path(
     get, path = "/locks/{resource}/history", tag = "locks",
-    params(("resource" = String, Path, description = "The resource's name, percent-encoded.")),
+    params(
+        ("resource" = String, Path, description = "The resource's name, percent-encoded."),
+        ("limit" = Option<u64>, Query, description = "Only the last so many: 1 to 1,000. Without it: all."),
+    ),
     responses(
         (status = 200, description = "Its events, oldest first.", body = HistoryBody),
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn history(door: Door, Resource(resource): Resource) -> Answer {
-    ok(door.service.history(resource).await)
+pub(super) async fn history(door: Door, Resource(resource): Resource, RawQuery(query): RawQuery) -> Answer {
+    let read = parameters(query.as_deref(), ["limit"]);
+    let [limit] = read.map_err(|invalid| door.service.refuse(invalid))?;
+    let limit = limit.map(|text| page(Some(&text))).transpose();
+    let limit = limit.map_err(|invalid| door.service.refuse(invalid))?;
+    ok(door.service.last_events(resource, limit.unwrap_or(usize::MAX)).await)
 }
 
 /// The resources that are held, closed or waited for, in order of name.
@@ -225,6 +243,24 @@ pub(super) async fn hot(door: Door, RawQuery(query): RawQuery) -> Answer {
     let [limit] = read.map_err(|invalid| door.service.refuse(invalid))?;
     let limit = page(limit.as_deref()).map_err(|invalid| door.service.refuse(invalid))?;
     ok(door.service.hot(limit).await)
+}
+
+/// The resources whose leases or lock-delays end next, the next one first.
+///
+/// A holder renews at a third of its lease's time: who stays here is late.
+#[utoipa::path(
+    get, path = "/expiring", tag = "locks",
+    params(("limit" = Option<u64>, Query, description = "At most so many: 1 to 1,000, default 100.")),
+    responses(
+        (status = 200, description = "Those that end next.", body = ListBody),
+        (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn expiring(door: Door, RawQuery(query): RawQuery) -> Answer {
+    let read = parameters(query.as_deref(), ["limit"]);
+    let [limit] = read.map_err(|invalid| door.service.refuse(invalid))?;
+    let limit = page(limit.as_deref()).map_err(|invalid| door.service.refuse(invalid))?;
+    ok(door.service.expiring(limit).await)
 }
 
 fn page(limit: Option<&str>) -> Result<usize, Invalid> {

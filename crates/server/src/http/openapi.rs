@@ -1,6 +1,6 @@
 //! The OpenAPI document: made from the handlers and bodies themselves.
 
-use super::{cluster, events, health, init, leases, locks, metrics, policy};
+use super::{audit, cluster, events, health, init, leases, locks, metrics, policy};
 use http::HeaderName;
 use http::header::CONTENT_TYPE;
 use std::sync::LazyLock;
@@ -24,11 +24,13 @@ use utoipa::OpenApi;
         locks::history,
         locks::list,
         locks::hot,
+        locks::expiring,
         leases::renew_many,
         leases::report_fencing_rejection,
         events::events,
         policy::policy,
         policy::change_policy,
+        audit::audit,
         cluster::cluster,
         init::init,
         cluster::add,

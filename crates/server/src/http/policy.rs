@@ -1,7 +1,7 @@
 //! The calls about the limits.
 
 use super::answer::{Answer, ok};
-use super::door::Door;
+use super::door::{Door, From};
 use axum::extract::Request;
 use kunci_api::{PolicyAnswer, PolicyChangeRequest, Problem};
 
@@ -28,7 +28,7 @@ pub(super) async fn policy(door: Door) -> Answer {
         (status = "default", description = "Refused: see docs/errors.md.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn change_policy(door: Door, request: Request) -> Answer {
+pub(super) async fn change_policy(door: Door, from: From, request: Request) -> Answer {
     let change: PolicyChangeRequest = door.json(request).await?;
-    ok(door.service.change_policy(&change).await)
+    ok(door.service.change_policy(&change, from.origin()).await)
 }

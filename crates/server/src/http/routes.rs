@@ -5,7 +5,7 @@
 use super::answer::Failure;
 use super::forward::{Answered, Way, to_leader};
 use super::front::Front;
-use super::{cluster, events, health, init, leases, locks, metrics, openapi, policy};
+use super::{audit, cluster, dashboard, events, health, init, leases, locks, metrics, openapi, policy};
 use axum::Router;
 use axum::extract::State;
 use axum::middleware::from_fn_with_state;
@@ -32,10 +32,12 @@ pub(super) fn router(front: Front) -> Router {
         .route("/locks/{resource}/queue", asked(get(locks::queue)))
         .route("/locks/{resource}/history", asked(get(locks::history)))
         .route("/hot", asked(get(locks::hot)))
+        .route("/expiring", asked(get(locks::expiring)))
         .route("/leases/renew", post(leases::renew_many).route_layer(large))
         .route("/events", get(events::events).route_layer(waiting))
         .route("/policy", asked(get(policy::policy).put(policy::change_policy)))
         .route("/fencing-rejections", post(leases::report_fencing_rejection))
+        .route("/audit", get(audit::audit))
         .route("/cluster", get(cluster::cluster))
         .route("/cluster/init", post(init::init))
         .route("/cluster/add", asked(post(cluster::add)))
@@ -46,6 +48,7 @@ pub(super) fn router(front: Front) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
         .route("/openapi.json", get(openapi::openapi))
+        .merge(dashboard::routes())
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .with_state(front)

@@ -3,7 +3,8 @@
 //! Owns: the times of a connection: its first byte, the head of a request, idleness, an unread answer. Never: the
 //! time of a body (the handler reads it) or of an answer that is waited for.
 
-use super::HttpLimits;
+use super::front::Front;
+use crate::metrics::DoorMeasures;
 use crate::streams::ClientStream;
 use futures::task::AtomicWaker;
 use kunci_process::{Sleep, sleep};
@@ -55,10 +56,12 @@ pub(super) struct Socket<S> {
     /// The phase that is timed, and its end.
     read_end: Option<(u8, Pin<Box<Sleep>>)>,
     write_end: Option<Pin<Box<Sleep>>>,
+    measures: Arc<DoorMeasures>,
 }
 
 impl<S: ClientStream> Socket<S> {
-    pub(super) fn new(stream: Arc<S>, phase: Arc<Phase>, limits: &HttpLimits) -> Self {
+    pub(super) fn new(stream: Arc<S>, phase: Arc<Phase>, front: &Front) -> Self {
+        let limits = &front.limits;
         Self {
             stream,
             phase,
@@ -67,6 +70,7 @@ impl<S: ClientStream> Socket<S> {
             write_within: limits.write_within,
             read_end: None,
             write_end: None,
+            measures: Arc::clone(&front.measures),
         }
     }
 
@@ -108,6 +112,7 @@ impl<S: ClientStream> Socket<S> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => {
                     self.write_end = None;
+                    self.measures.sent.add(written.as_ref().map_or(0, |count| *count as u64));
                     return Poll::Ready(written);
                 }
             }
@@ -128,6 +133,7 @@ impl<S: ClientStream> AsyncRead for Socket<S> {
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(count) => {
                     buf.advance(count);
+                    this.measures.received.add(count as u64);
                     this.bytes_came();
                     return Poll::Ready(Ok(()));
                 }

@@ -27,6 +27,7 @@ pub(super) async fn run<L: Listener>(listener: L, front: Front) {
     let refusals = Arc::new(Semaphore::new(REFUSALS_AT_A_TIME));
     let take = |stream: L::Stream| {
         if let Ok(permit) = Arc::clone(&front.connections).try_acquire_owned() {
+            front.measures.opened.count();
             let (front, cut) = (front.clone(), cut.clone());
             kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;
@@ -36,7 +37,10 @@ pub(super) async fn run<L: Listener>(listener: L, front: Front) {
                     () = cut.cancelled() => {}
                 }
             }));
-        } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
+            return;
+        }
+        front.measures.too_many.count();
+        if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
             let line = too_many(&front);
             kunci_process::spawn(tasks.track_future(async move {
                 let _permit = permit;

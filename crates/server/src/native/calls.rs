@@ -5,13 +5,14 @@
 use super::front::Front;
 use super::way::refused;
 use crate::service::{AcquireAnswer, OpenCall, Outcome as Called, Refused, Service, Stamped};
+use crate::trace::Trace;
 use futures::future::BoxFuture;
 use kunci_api::native::{
     Acquire, Hello, LineFault, Op, Outcome, Request, Subject, VERSION, WaitFor, Welcome,
 };
 use kunci_api::{Asked, Cancelled, Code, Problem, Proof, Renewed};
 use kunci_replica::{Lead, Position};
-use kunci_types::{Owner, ResourceName, Wait};
+use kunci_types::{ClientAddress, Origin, Owner, ResourceName, Wait};
 use std::future::ready;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -66,19 +67,28 @@ pub(super) enum Begun {
     Together(Service, Kind),
 }
 
+/// Who asks on a connection, and from where.
+pub(super) struct Peer {
+    /// The owner of what is asked without naming one.
+    pub(super) name: Owner,
+    pub(super) address: Option<ClientAddress>,
+}
+
 /// A request that costs the same with others as alone.
 pub(super) enum Kind {
     Status(ResourceName),
     Renew(Renewed),
 }
 
-/// Begins a request on a connection of this name.
-pub(super) fn begin(front: &Front, request: Request, name: &Owner, ends: &WaitEnds) -> Begun {
-    let owner = |given: Option<Owner>| given.unwrap_or_else(|| name.clone());
+/// Begins a request of this peer.
+pub(super) fn begin(front: &Front, request: Request, peer: &Peer, ends: &WaitEnds) -> Begun {
+    let owner = |given: Option<Owner>| given.unwrap_or_else(|| peer.name.clone());
+    let origin = Origin::at(peer.address);
     let Some(service) = front.service.get().cloned() else {
         return Begun::Alone(Box::pin(ready(Some(without_cluster(front, &request)))));
     };
-    Begun::Alone(match request {
+    let trace = followed(front, &request);
+    let work: BoxFuture<'static, Option<End>> = match request {
         Request::Acquire(Acquire { key, ttl, wait, request_id, owner: given, lock_delay }) => {
             let wait = match wait {
                 WaitFor::Once => Wait::Try,
@@ -87,28 +97,48 @@ pub(super) fn begin(front: &Front, request: Request, name: &Owner, ends: &WaitEn
             };
             let (owner, ttl) = (owner(given), Some(ttl));
             let asked = Asked { owner, request_id, ttl, wait, lock_delay, metadata: None };
-            Box::pin(acquire(service, key, asked, ends.clone()))
+            Box::pin(acquire(service, key, asked, origin, ends.clone()))
         }
         Request::Renew { key, lease_id, ttl } => {
             let renewed = Renewed { resource: key, proof: Proof::LeaseId(lease_id), ttl };
             return Begun::Together(service, Kind::Renew(renewed));
         }
         Request::Status { key } => return Begun::Together(service, Kind::Status(key)),
-        Request::Release { key, proof } => {
-            Box::pin(async move { Some(End::of(&service, Op::Release, service.release(key, proof).await)) })
-        }
+        Request::Release { key, proof } => Box::pin(async move {
+            Some(End::of(&service, Op::Release, service.release(key, proof, origin).await))
+        }),
         Request::Cancel { key, request_id, owner: given } => {
             let cancelled = Cancelled { owner: owner(given), request_id };
-            Box::pin(async move { Some(cancel(&service, key, cancelled).await) })
+            Box::pin(async move { Some(cancel(&service, key, cancelled, origin).await) })
         }
         Request::Hello(hello) => Box::pin(ready(Some(welcome(front, &hello)))),
         Request::Ping => Box::pin(ready(Some(pong(front)))),
+    };
+    Begun::Alone(match trace {
+        Some(trace) => Box::pin(async move { trace.follow("a request came to the native door", work).await }),
+        None => work,
     })
 }
 
-async fn acquire(service: Service, key: ResourceName, asked: Asked, ends: WaitEnds) -> Option<End> {
+/// The trace of a request that changes something, when it is its turn to be followed.
+fn followed(front: &Front, request: &Request) -> Option<Trace> {
+    match request {
+        Request::Acquire(Acquire { key, .. }) => front.traces.picked("acquire", key),
+        Request::Release { key, .. } => front.traces.picked("release", key),
+        Request::Cancel { key, .. } => front.traces.picked("cancel", key),
+        Request::Renew { .. } | Request::Status { .. } | Request::Hello(_) | Request::Ping => None,
+    }
+}
+
+async fn acquire(
+    service: Service,
+    key: ResourceName,
+    asked: Asked,
+    origin: Origin,
+    ends: WaitEnds,
+) -> Option<End> {
     let refused = |why: Refused| Some(End::refused(&service, Op::Acquire, why));
-    let mut call = match service.acquire(key, asked, None).await {
+    let mut call = match service.acquire(key, asked, None, origin).await {
         Ok(call) => call,
         Err(why) => return refused(*why),
     };
@@ -133,9 +163,9 @@ async fn acquire(service: Service, key: ResourceName, asked: Asked, ends: WaitEn
     }
 }
 
-async fn cancel(service: &Service, key: ResourceName, cancelled: Cancelled) -> End {
+async fn cancel(service: &Service, key: ResourceName, cancelled: Cancelled, origin: Origin) -> End {
     let request_id = Some(cancelled.request_id.to_string());
-    match service.cancel(key, cancelled).await {
+    match service.cancel(key, cancelled, origin).await {
         Ok(Stamped { body: Ok(body), position }) => {
             End::at((Outcome::Cancelled { request_id, repeated: body.repeated }, position))
         }

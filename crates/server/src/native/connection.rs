@@ -4,9 +4,10 @@
 
 use super::accept::last_word;
 use super::call::{Call, Ended};
-use super::calls::{Begun, End, Kind, WaitEnds, begin, own_name, unreadable};
+use super::calls::{Begun, End, Kind, Peer, WaitEnds, begin, own_name, unreadable};
 use super::front::{Front, at};
 use super::lines::{Came, Lines};
+use super::measured::measured;
 use super::order::{Due, Order, Place};
 use super::output::Output;
 use super::together::Together;
@@ -19,7 +20,7 @@ use futures::stream::FuturesUnordered;
 use kunci_api::native::{Answer, BadLine, Line, Subject, Tag};
 use kunci_process::sleep_until;
 use kunci_replica::Lead;
-use kunci_types::Owner;
+use kunci_types::{ClientAddress, Origin};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -51,7 +52,8 @@ pub(super) async fn serve(stream: impl ClientStream, front: &Front) {
             return;
         }
     };
-    let mut connection = Connection::new(&stream, front, name);
+    let peer = Peer { name, address: stream.peer_address().map(ClientAddress::from) };
+    let mut connection = Connection::new(&stream, front, peer);
     let ended = connection.run().await;
     let reading = connection.reading;
     drop(connection);
@@ -84,7 +86,7 @@ enum Taken {
 struct Connection<'a, S> {
     stream: &'a S,
     front: &'a Front,
-    name: Owner,
+    peer: Peer,
     reading: Reading,
     lines: Lines,
     /// Every whole line that has come is taken.
@@ -105,14 +107,17 @@ struct Connection<'a, S> {
     /// When a line began that hasn't ended.
     line_began: Option<Instant>,
     last_active: Instant,
+    /// When bytes came last: those of which requests are being taken.
+    read_at: Instant,
 }
 
 impl<'a, S: ClientStream> Connection<'a, S> {
-    fn new(stream: &'a S, front: &'a Front, name: Owner) -> Self {
+    fn new(stream: &'a S, front: &'a Front, peer: Peer) -> Self {
+        let now = kunci_process::now();
         Self {
             stream,
             front,
-            name,
+            peer,
             reading: Reading::On,
             lines: Lines::default(),
             is_drained: true,
@@ -126,7 +131,8 @@ impl<'a, S: ClientStream> Connection<'a, S> {
             left: CancellationToken::new(),
             stopping: None,
             line_began: None,
-            last_active: kunci_process::now(),
+            last_active: now,
+            read_at: now,
         }
     }
 
@@ -138,7 +144,7 @@ impl<'a, S: ClientStream> Connection<'a, S> {
         loop {
             let taken = self.take_lines();
             self.take_ends()?;
-            self.output.flush(stream)?;
+            self.front.measures.sent.add(self.output.flush(stream)?);
             if taken == Taken::Some {
                 yield_now().await;
                 continue;
@@ -211,7 +217,7 @@ impl<'a, S: ClientStream> Connection<'a, S> {
         if subject.key.is_some()
             && let Some(service) = self.front.service.get()
         {
-            match way(service, &request, waited) {
+            match way(service, &request, &self.peer, waited) {
                 Way::Here => {}
                 Way::Later(until) => {
                     self.held = Some((Line { request, tag }, until));
@@ -227,9 +233,9 @@ impl<'a, S: ClientStream> Connection<'a, S> {
             }
         }
         self.changes = None;
-        let place = self.order.enter(subject, tag);
+        let place = self.order.enter(subject, tag).since(self.read_at);
         let ends = WaitEnds { left: self.left.clone(), stop: self.front.stop.clone() };
-        match begin(self.front, request, &self.name, &ends) {
+        match begin(self.front, request, &self.peer, &ends) {
             Begun::Alone(end) => {
                 // Calls begin in the order of their lines.
                 self.go();
@@ -249,7 +255,7 @@ impl<'a, S: ClientStream> Connection<'a, S> {
             None => (place, kind),
         };
         self.go();
-        self.together = Some(Together::new(service, place, kind));
+        self.together = Some(Together::new(service, Origin::at(self.peer.address), place, kind));
     }
 
     /// Begins what goes together.
@@ -274,6 +280,9 @@ impl<'a, S: ClientStream> Connection<'a, S> {
 
     fn count_bad_line(&mut self) {
         self.bad_lines += 1;
+        if self.bad_lines == self.front.limits.bad_lines_max {
+            self.front.measures.bad_lines.count();
+        }
         if self.bad_lines >= self.front.limits.bad_lines_max {
             self.stop_reading();
         }
@@ -289,11 +298,12 @@ impl<'a, S: ClientStream> Connection<'a, S> {
 
     /// Answers at once, in its turn.
     fn answer(&mut self, subject: Subject, tag: Option<Tag>, end: End) {
-        let place = self.order.enter(subject, tag);
+        let place = self.order.enter(subject, tag).since(self.read_at);
         self.answer_due(place, Some(end));
     }
 
     fn answer_due(&mut self, place: Place, end: Option<End>) {
+        measured(&self.front.measures, &place, end.as_ref(), self.last_active);
         for Due { subject, tag, end } in self.order.end(place, end) {
             if let Some(end) = end {
                 self.say(Some(subject), tag, end);
@@ -321,6 +331,7 @@ impl<'a, S: ClientStream> Connection<'a, S> {
             self.answer_due(place, end);
         }
         if self.output.len() > self.front.limits.unread_bytes_max {
+            self.front.measures.unread.count();
             return Err(io::Error::other("the peer doesn't read its answers: too many bytes wait for it"));
         }
         Ok(())
@@ -328,9 +339,14 @@ impl<'a, S: ClientStream> Connection<'a, S> {
 
     fn read(&mut self) -> io::Result<()> {
         self.last_active = kunci_process::now();
-        if self.lines.read_from(self.stream)? == 0 {
-            self.peer_left();
-            self.reading = Reading::ToTheEnd;
+        self.read_at = self.last_active;
+        match self.lines.read_from(self.stream)? {
+            Some(0) => {
+                self.peer_left();
+                self.reading = Reading::ToTheEnd;
+            }
+            // None is a false alarm.
+            read => self.front.measures.received.add(read.map_or(0, |count| count as u64)),
         }
         Ok(())
     }

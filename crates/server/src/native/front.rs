@@ -3,7 +3,9 @@
 //! Owns: the door's limits, and the moment from which there is a service behind it. Never: a call.
 
 use super::NativeLimits;
+use crate::metrics::DoorMeasures;
 use crate::service::{Refused, Service};
+use crate::trace::Traces;
 use kunci_api::native::At;
 use kunci_api::{Code, Problem};
 use kunci_replica::{Member, Position};
@@ -26,16 +28,23 @@ pub(super) struct Parts {
     pub(super) stop: CancellationToken,
     /// One permit for each open connection.
     pub(super) connections: Arc<Semaphore>,
+    /// What this door has measured.
+    pub(super) measures: Arc<DoorMeasures>,
+    /// Which requests are followed.
+    pub(super) traces: Traces,
 }
 
 impl Front {
     pub(super) fn new(mut limits: NativeLimits, me: Member) -> Self {
         limits.connections_max = limits.connections_max.min(Semaphore::MAX_PERMITS);
+        let connections = Arc::new(Semaphore::new(limits.connections_max));
         Self(Arc::new(Parts {
             me,
             service: SetOnce::new(),
             stop: CancellationToken::new(),
-            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            measures: DoorMeasures::new(&connections, limits.connections_max),
+            connections,
+            traces: Traces::new(limits.trace_one_in),
             limits,
         }))
     }

@@ -31,8 +31,9 @@ pub(super) enum Came {
 }
 
 impl Lines {
-    /// Reads what has come, at most [`READ_BYTES`]; 0 is the end. Only for when [`Self::next`] gave nothing more.
-    pub(super) fn read_from(&mut self, stream: &impl ClientStream) -> io::Result<usize> {
+    /// Reads what has come, at most [`READ_BYTES`]; 0 is the end, and none a false alarm. Only for when [`Self::next`] gave
+    /// nothing more.
+    pub(super) fn read_from(&mut self, stream: &impl ClientStream) -> io::Result<Option<usize>> {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         let kept = self.bytes.len();
@@ -43,8 +44,7 @@ impl Lines {
         };
         self.bytes.truncate(kept + read.as_ref().map_or(0, |count| count.unwrap_or(0)));
         self.give_back();
-        // A false alarm isn't the end.
-        read.map(|count| count.unwrap_or(usize::MAX))
+        read
     }
 
     /// The next line. None when there is no whole one.

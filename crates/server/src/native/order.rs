@@ -3,8 +3,9 @@
 //! Owns: that untagged requests with the same operation and key are answered in the order in which they came, and a tagged
 //! one at once. Never: what an answer says.
 
-use kunci_api::native::{Subject, Tag};
+use kunci_api::native::{Op, Subject, Tag};
 use std::collections::{HashMap, VecDeque};
+use tokio::time::Instant;
 
 /// Requests of one connection that have no answer yet, each with what it will be answered.
 #[derive(Debug)]
@@ -18,6 +19,24 @@ pub(super) struct Order<T> {
 pub(super) struct Place {
     subject: Subject,
     turn: Turn,
+    began: Option<Instant>,
+}
+
+impl Place {
+    /// Notes when its request came.
+    pub(super) fn since(self, began: Instant) -> Self {
+        Self { began: Some(began), ..self }
+    }
+
+    /// When its request came, where that was noted.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.began
+    }
+
+    /// What was asked for.
+    pub(super) fn op(&self) -> Op {
+        self.subject.op
+    }
 }
 
 #[derive(Debug)]
@@ -58,18 +77,18 @@ impl<T> Order<T> {
     pub(super) fn enter(&mut self, subject: Subject, tag: Option<Tag>) -> Place {
         self.count += 1;
         if let Some(tag) = tag {
-            return Place { subject, turn: Turn::AtOnce(tag) };
+            return Place { subject, turn: Turn::AtOnce(tag), began: None };
         }
         let lane =
             self.lanes.entry(subject.clone()).or_insert_with(|| Lane { first: 0, ends: VecDeque::new() });
         lane.ends.push_back(None);
         let number = lane.first + lane.ends.len() as u64 - 1;
-        Place { subject, turn: Turn::InLane(number) }
+        Place { subject, turn: Turn::InLane(number), began: None }
     }
 
     /// A request has ended; gives all that may be answered now, in order.
     pub(super) fn end(&mut self, place: Place, end: T) -> Vec<Due<T>> {
-        let Place { subject, turn } = place;
+        let Place { subject, turn, .. } = place;
         let due = match turn {
             Turn::AtOnce(tag) => vec![Due { subject, tag: Some(tag), end }],
             Turn::InLane(number) => self.end_in_lane(&subject, number, end),
@@ -101,7 +120,6 @@ impl<T> Order<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kunci_api::native::Op;
     use kunci_types::ResourceName;
 
     fn subject(op: Op, key: &str) -> Subject {

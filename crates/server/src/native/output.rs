@@ -46,11 +46,15 @@ impl Output {
         self.blocked
     }
 
-    /// Writes as much as the socket takes.
-    pub(super) fn flush(&mut self, stream: &impl ClientStream) -> io::Result<()> {
+    /// Writes as much as the socket takes; says how many bytes that was.
+    pub(super) fn flush(&mut self, stream: &impl ClientStream) -> io::Result<u64> {
+        let mut written = 0;
         while self.len() > 0 {
             match stream.try_write(self.bytes.get(self.sent..).unwrap_or_default()) {
-                Ok(count) => self.went_out(count),
+                Ok(count) => {
+                    written += count as u64;
+                    self.went_out(count);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.blocked.get_or_insert_with(kunci_process::now);
                     break;
@@ -63,7 +67,7 @@ impl Output {
             self.bytes.drain(..self.sent);
             self.sent = 0;
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Keeps no memory for a connection on which nothing is under way.
@@ -100,7 +104,10 @@ mod tests {
 
     async fn granted(service: &Service, name: &str) -> (Answer, Option<OpenCall>) {
         let asked = parse::<kunci_api::AcquireRequest>(br#"{"clientId":"a"}"#).unwrap().read().unwrap();
-        let mut call = service.acquire(resource(name).unwrap(), asked, None).await.unwrap();
+        let mut call = service
+            .acquire(resource(name).unwrap(), asked, None, kunci_types::Origin::UNKNOWN)
+            .await
+            .unwrap();
         let Stamped { body, .. } = call.answer(Duration::from_secs(5)).await.unwrap();
         let AcquireAnswer::Granted(body) = body else { panic!("not granted") };
         let subject = Some(Subject { op: Op::Acquire, key: Some(resource(name).unwrap()) });
@@ -118,7 +125,7 @@ mod tests {
         assert!(replica.serving(Duration::from_secs(5)).await);
         let service = Service::new(replica.clone());
         let change = parse(br#"{"replaces":0,"policy":{"waiterGraceMs":200}}"#).unwrap();
-        service.change_policy(&change).await.unwrap();
+        service.change_policy(&change, kunci_types::Origin::UNKNOWN).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, _) = listener.accept().await.unwrap();

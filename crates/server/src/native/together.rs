@@ -8,7 +8,7 @@ use crate::service::{Outcome as Called, Service, Stamped};
 use futures::future::BoxFuture;
 use kunci_api::native::{Op, Outcome};
 use kunci_api::{RenewManyBody, RenewResult, Renewed, StatusBody};
-use kunci_types::ResourceName;
+use kunci_types::{Origin, ResourceName};
 
 /// More don't go at once: the locks stand still while they are looked at.
 const AT_ONCE_MAX: usize = 256;
@@ -21,6 +21,8 @@ pub(super) struct Together {
     service: Service,
     places: Vec<Place>,
     what: What,
+    /// Where they come from: all from one connection.
+    origin: Origin,
 }
 
 enum What {
@@ -30,12 +32,12 @@ enum What {
 
 impl Together {
     /// The first of them.
-    pub(super) fn new(service: Service, place: Place, first: Kind) -> Self {
+    pub(super) fn new(service: Service, origin: Origin, place: Place, first: Kind) -> Self {
         let what = match first {
             Kind::Status(key) => What::Statuses(vec![key]),
             Kind::Renew(renewed) => What::Renewals(vec![renewed]),
         };
-        Self { service, places: vec![place], what }
+        Self { service, places: vec![place], what, origin }
     }
 
     /// Adds one more; gives it back when it can't go with these.
@@ -54,14 +56,14 @@ impl Together {
 
     /// Begins them all.
     pub(super) fn begin(self) -> Ends {
-        let Self { service, places, what } = self;
+        let Self { service, places, what, origin } = self;
         match what {
             What::Statuses(keys) => Box::pin(async move {
                 let called = service.statuses(keys).await;
                 each(&service, Op::Status, places, called, StatusBody::into)
             }),
             What::Renewals(renewals) => Box::pin(async move {
-                let called = service.renew_many(renewals).await;
+                let called = service.renew_many(renewals, origin).await;
                 let called = called.map(|Stamped { body, position }| {
                     let RenewManyBody { results, .. } = body;
                     Stamped { body: results, position }

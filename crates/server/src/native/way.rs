@@ -2,10 +2,13 @@
 //!
 //! Owns: when a client is sent to the leader, and how long it is kept waiting for one. Never: passes a request on.
 
+use super::calls::Peer;
+use crate::audit::{Action, Denied};
 use crate::service::{Refused, Service, draw_request_id};
 use kunci_api::native::{Op, Outcome, Request};
 use kunci_api::{Applied, Code, Problem};
 use kunci_replica::{Lead, NoLead, Position};
+use kunci_types::Origin;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -24,7 +27,7 @@ pub(super) enum Way {
 }
 
 /// Finds out where a request goes; `waited` says until when it was put off before.
-pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>) -> Way {
+pub(super) fn way(service: &Service, request: &Request, peer: &Peer, waited: Option<Instant>) -> Way {
     match service.lead() {
         Lead::Here => Way::Here,
         Lead::At { native, .. } => {
@@ -37,10 +40,33 @@ pub(super) fn way(service: &Service, request: &Request, waited: Option<Instant>)
                 return Way::Later(until);
             }
             let problem = Problem { request_id: request_id(request), ..Service::without_leader(why) };
+            record_denied(service, request, peer, problem.code);
             let Refused { problem, position } = *service.refuse(problem);
             Way::Elsewhere(Box::new((Outcome::refused(Some(request.subject().op), problem), position)))
         }
     }
+}
+
+/// Nobody got to decide the request, so no other audit log knows that it was denied.
+fn record_denied(service: &Service, request: &Request, peer: &Peer, code: Code) {
+    let Some(audit) = service.audit() else { return };
+    let (action, key, given) = match request {
+        Request::Acquire(acquire) => (Action::Acquire, &acquire.key, &acquire.owner),
+        Request::Renew { key, .. } => (Action::Renew, key, &None),
+        Request::Release { key, .. } => (Action::Release, key, &None),
+        Request::Cancel { key, owner, .. } => (Action::Cancel, key, owner),
+        Request::Status { .. } | Request::Hello(_) | Request::Ping => return,
+    };
+    let is_of_owner = matches!(action, Action::Acquire | Action::Cancel);
+    audit.denied(Denied {
+        action,
+        outcome: code.as_str(),
+        resource: Some(key.clone()),
+        owner: is_of_owner.then(|| given.clone().unwrap_or_else(|| peer.name.clone())),
+        token: None,
+        lease_id: None,
+        origin: Origin::at(peer.address),
+    });
 }
 
 /// A refusal as it goes out. One that only says that this node doesn't lead names the leader instead.

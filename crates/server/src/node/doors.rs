@@ -60,6 +60,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Ground<TcpListener>, Doo
         peers,
         storage: Storage::system(),
         replica: ReplicaConfig::new(&settings.data, me),
+        audit: settings.audit.clone(),
         http_limits: settings.http_limits.clone(),
         native_limits: settings.native_limits.clone(),
         founding: match (settings.wait_for_cluster, settings.is_on_loopback()) {

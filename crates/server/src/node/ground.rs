@@ -3,6 +3,7 @@
 //! Owns: the seam between a node's life and where it lives: the system here, a simulated world in the simulator. Never:
 //! opens anything.
 
+use crate::audit::AuditSettings;
 use crate::http::HttpLimits;
 use crate::native::NativeLimits;
 use kunci_replica::{PeerDoor, ReplicaConfig, Storage};
@@ -20,6 +21,8 @@ pub struct Ground<L> {
     pub storage: Storage,
     /// The data folder, how this node is reached, and its times.
     pub replica: ReplicaConfig,
+    /// How the audit log is kept, if it is. Its files are the system's, whatever `storage` is.
+    pub audit: Option<AuditSettings>,
     /// What the HTTP door allows a peer.
     pub http_limits: HttpLimits,
     /// What the native door allows a peer.

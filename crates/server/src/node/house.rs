@@ -5,6 +5,7 @@
 use super::Ended;
 use super::ground::{Listeners, StopSignals};
 use super::signals;
+use crate::audit::Audit;
 use crate::http::{HttpDoor, HttpLimits};
 use crate::native::{NativeDoor, NativeLimits};
 use crate::service::Service;
@@ -19,6 +20,9 @@ use tracing::{info, warn};
 /// How long a stop of the replica may take before the process ends without it; its disk is as after a crash then.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long a stop waits for the last lines of the audit log.
+const AUDITED_WITHIN: Duration = Duration::from_secs(2);
+
 /// After a hand-over, how long a node goes on as before: the other members hear of the new leader with its heartbeats,
 /// and until then they pass calls on to this node, which sends them back.
 const HEARD_WITHIN: Duration = Duration::from_millis(250);
@@ -28,12 +32,14 @@ const HEARD_WITHIN: Duration = Duration::from_millis(250);
 pub(super) struct FrontDoors {
     pub(super) http: HttpDoor,
     pub(super) native: NativeDoor,
+    /// What the replica is watched by, if it is.
+    pub(super) audit: Option<Audit>,
 }
 
 impl FrontDoors {
     /// From now on they serve the cluster that the replica is a member of.
     pub(super) fn enter(&self, replica: &Replica) {
-        let service = Service::new(replica.clone());
+        let service = Service::audited(replica.clone(), self.audit.clone());
         self.http.enter(service.clone());
         self.native.enter(service);
     }
@@ -47,17 +53,24 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn new(http_limits: HttpLimits, native_limits: NativeLimits, me: &Member) -> Self {
+    pub(super) fn new(
+        http_limits: HttpLimits,
+        native_limits: NativeLimits,
+        me: &Member,
+        audit: Option<Audit>,
+    ) -> Self {
         let doors = FrontDoors {
             http: HttpDoor::new(http_limits, me.clone()),
             native: NativeDoor::new(native_limits, me.clone()),
+            audit,
         };
+        doors.http.shows(&doors.native);
         Self { doors, stop: CancellationToken::new(), served: JoinSet::new() }
     }
 
     pub(super) fn serve(&mut self, listeners: Listeners<impl Listener>) {
         let Listeners { http, native } = listeners;
-        let FrontDoors { http: http_door, native: native_door } = self.doors.clone();
+        let FrontDoors { http: http_door, native: native_door, .. } = self.doors.clone();
         let [http_stop, native_stop] = [self.stop.clone(), self.stop.clone()];
         kunci_process::spawn_into(&mut self.served, async move {
             http_door.serve(http, http_stop).await;
@@ -103,9 +116,13 @@ impl House {
             }
         }
         self.close().await;
-        if let Some(replica) = replica
-            && timeout(STOP_WITHIN, replica.stop()).await.is_err()
-        {
+        let Some(replica) = replica else { return info!("stopped") };
+        let is_stopped = timeout(STOP_WITHIN, replica.stop()).await.is_ok();
+        if let Some(audit) = &self.doors.audit {
+            // What isn't written by then is in the log, and is written after the next start.
+            audit.stop(AUDITED_WITHIN).await;
+        }
+        if !is_stopped {
             warn!("the replica didn't stop within {} s: left as it is", STOP_WITHIN.as_secs());
             return;
         }

@@ -1,11 +1,12 @@
 //! An acquire as a front door sees it: opened, answered, delivered.
 
 use super::{Outcome, Refused, Service, Stamped, draw, grant_body, refusal};
+use crate::trace;
 use kunci_api::{Applied, Asked, Code, GrantBody, Problem, QueuedBody};
 use kunci_core::command::{Acquire, RequestIdFrom};
 use kunci_core::reply::AcquireReply;
 use kunci_replica::{Call, CallOutcome};
-use kunci_types::{Caller, RequestId, ResourceName};
+use kunci_types::{Caller, Origin, RequestId, ResourceName};
 use std::time::Duration;
 
 /// An acquire whose answer is still to be handed out. Dropping it says that the client has gone away: its waiter
@@ -36,6 +37,7 @@ impl Service {
         resource: ResourceName,
         asked: Asked,
         drawn_id: Option<RequestId>,
+        origin: Origin,
     ) -> Result<OpenCall, Box<Refused>> {
         let Asked { owner, request_id, ttl, wait, lock_delay, metadata } = asked;
         let drawn = draw::draw().map_err(|error| {
@@ -61,7 +63,7 @@ impl Service {
             lease_id: drawn.lease_id,
             attempt: drawn.attempt,
         };
-        match self.replica.acquire(acquire).await {
+        match self.replica.acquire_from(acquire, origin).await {
             Ok(call) => Ok(OpenCall { service: self.clone(), call, request_id }),
             Err(refusal) => Err(self.refuse(not_acquired(refusal::undecided(refusal), &request_id))),
         }
@@ -75,7 +77,8 @@ impl OpenCall {
     /// # Errors
     /// As [`Self::answer`].
     pub async fn decided(&mut self) -> Result<Option<Stamped<AcquireAnswer>>, Box<Refused>> {
-        match self.call.decided().await {
+        // Where it took effect is told by its answer; in the queue it has no answer yet.
+        match trace::commit(self.call.decided(), |_| None).await {
             Ok(None) => Ok(None),
             Ok(Some(outcome)) => self.told(outcome).map(Some),
             Err(refusal) => Err(self.unknown(refusal::undecided(refusal))),
@@ -87,7 +90,7 @@ impl OpenCall {
     /// # Errors
     /// When the log refuses the acquire, or the node can't tell the outcome.
     pub async fn answer(&mut self, hold: Duration) -> Outcome<AcquireAnswer> {
-        match self.call.answer(hold).await {
+        match trace::wait(self.call.answer(hold)).await {
             Ok(outcome) => self.told(outcome),
             Err(refusal) => Err(self.unknown(refusal::undecided(refusal))),
         }

@@ -4,7 +4,9 @@
 
 use super::{Outcome, Refused, Service, Stamped, refusal};
 use kunci_api::{AddBody, ClusterBody, Code, NodeBody, Problem, RemoveBody, ReplaceBody, TransferBody};
-use kunci_replica::{BoxedStream, CallsFrom, ChangeRefused, Lead, MemberStatus, NoLead, NodeStatus, Role};
+use kunci_replica::{
+    BoxedStream, CallsFrom, ChangeRefused, DiskState, Lead, MemberStatus, NoLead, NodeStatus, Role,
+};
 use std::collections::BTreeMap;
 use std::io;
 use tokio::sync::{mpsc, watch};
@@ -142,6 +144,11 @@ fn node(member: &MemberStatus) -> NodeBody {
         zone: member.zone.clone(),
         priority: member.priority,
         healthy: member.healthy,
+        disk: member.disk.map(|disk| match disk {
+            DiskState::Ok => "ok",
+            DiskState::Low => "low",
+            DiskState::Stuck => "stuck",
+        }),
         applied_index: member.applied_index,
     }
 }
@@ -212,6 +219,7 @@ mod tests {
             zone: zone.map(str::to_owned),
             priority: 0,
             healthy: true,
+            disk: Some(DiskState::Ok),
             applied_index: 7,
         }
     }

@@ -58,13 +58,22 @@ impl Service {
     /// # Errors
     /// See [`Self::status`].
     pub async fn history(&self, resource: ResourceName) -> Outcome<HistoryBody> {
-        let answered = self.read(|_| ()).await?;
+        self.last_events(resource, usize::MAX).await
+    }
+
+    /// The same, but only the last `limit` events.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub async fn last_events(&self, resource: ResourceName, limit: usize) -> Outcome<HistoryBody> {
+        let answered = self.read(|table| table.now().as_ms()).await?;
+        let cluster_time_ms = answered.value;
         // Read after the barrier: it may show more than the revision says, so that is cut off.
-        let events = self.replica.history(&resource).into_iter();
+        let events = self.replica.history(&resource, limit).into_iter();
         let events = events.filter(|event| event.revision <= answered.revision);
         let events = events.map(|event| event_body(&event)).collect();
         let resource = resource.to_string();
-        Ok(stamped(&answered, |revision| HistoryBody { resource, events, revision }))
+        Ok(stamped(&answered, |revision| HistoryBody { resource, events, cluster_time_ms, revision }))
     }
 
     /// One page of the resources whose names begin with `prefix`, after the name `after`.
@@ -88,6 +97,16 @@ impl Service {
     /// See [`Self::status`].
     pub async fn hot(&self, limit: usize) -> Outcome<ListBody> {
         let mut answered = self.read(|table| table.hot(limit)).await?;
+        let locks = answered.value.drain(..).map(listed).collect();
+        Ok(stamped(&answered, |revision| ListBody { locks, next: None, revision }))
+    }
+
+    /// The resources whose leases or lock-delays end next.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub async fn expiring(&self, limit: usize) -> Outcome<ListBody> {
+        let mut answered = self.read(|table| table.expiring(limit)).await?;
         let locks = answered.value.drain(..).map(listed).collect();
         Ok(stamped(&answered, |revision| ListBody { locks, next: None, revision }))
     }

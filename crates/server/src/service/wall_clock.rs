@@ -13,6 +13,12 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
+/// Now, in ms since 1970; 0 for a clock that is before that.
+pub(crate) fn ms_since_1970() -> u64 {
+    let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The time `ms` from now in RFC 3339, UTC, to the millisecond.
 pub(super) fn in_ms(ms: u64) -> String {
     text(now().checked_add(Duration::from_millis(ms)))

@@ -139,6 +139,11 @@ impl Node {
             })
         })
         .await;
+        self.restart().await
+    }
+
+    /// Stops and starts again.
+    pub(crate) async fn restart(self) -> Self {
         let Self { replica, stop, door, data, .. } = self;
         stop.cancel();
         timeout(SOON, door).await.unwrap().unwrap();

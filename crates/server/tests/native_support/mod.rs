@@ -124,7 +124,8 @@ impl Node {
     pub(crate) async fn change_policy(&self, fields: &str) {
         let replaces = self.service.policy().await.unwrap().body.policy_revision;
         let change = format!(r#"{{"replaces":{replaces},"policy":{{{fields}}}}}"#);
-        self.service.change_policy(&kunci_api::parse(change.as_bytes()).unwrap()).await.unwrap();
+        let change = kunci_api::parse(change.as_bytes()).unwrap();
+        self.service.change_policy(&change, kunci_types::Origin::UNKNOWN).await.unwrap();
     }
 
     pub(crate) async fn stop(self) {

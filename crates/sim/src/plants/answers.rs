@@ -46,7 +46,7 @@ impl Planted for GrantBeforeQuorum {
         if !matches!(command, Command::Acquire(_)) {
             return None;
         }
-        let entry = Entry { now: table.now(), commands: vec![command.clone()] };
+        let entry = Entry::new(table.now(), vec![command.clone()]);
         let reply = table.clone().apply(&entry).replies.pop()?.value;
         let is_grant =
             matches!(&reply, Reply::Acquire(AcquireReply::Granted(grant)) if grant.told == Told::First);

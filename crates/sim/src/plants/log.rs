@@ -158,7 +158,7 @@ impl Planted for LeaseTakenAway {
         };
         let Ok(reason) = Reason::parse("planted") else { return table.apply(entry) };
         let force = ForceRelease { resource, token: current.token, reason };
-        let first = table.apply(&Entry { now: entry.now, commands: vec![Command::ForceRelease(force)] });
+        let first = table.apply(&Entry::new(entry.now, vec![Command::ForceRelease(force)]));
         let mut applied = table.apply(entry);
         applied.events.splice(0..0, first.events);
         applied.answers.extend(first.answers);

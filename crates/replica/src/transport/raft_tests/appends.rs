@@ -117,8 +117,7 @@ async fn a_leader_that_was_cut_off_follows_the_new_one_and_drops_what_only_it_ha
     }
     let raft = old.raft.clone();
     let lost = tokio::spawn(async move {
-        let entry =
-            kunci_core::command::Entry { now: kunci_types::ClusterTime::from_ms(1), commands: Vec::new() };
+        let entry = kunci_core::command::Entry::new(kunci_types::ClusterTime::from_ms(1), Vec::new());
         let entry = crate::raft_types::EntryBytes(entry.encode().into());
         raft.client_write(entry).await.is_err()
     });

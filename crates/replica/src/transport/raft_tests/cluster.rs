@@ -93,7 +93,7 @@ impl Node {
 
     /// Writes one entry with these commands; gives its index.
     pub(super) async fn write(&self, commands: Vec<Command>) -> u64 {
-        let entry = EntryBytes(Entry { now: ClusterTime::from_ms(1), commands }.encode().into());
+        let entry = EntryBytes(Entry::new(ClusterTime::from_ms(1), commands).encode().into());
         loop {
             match self.raft.client_write(entry.clone()).await {
                 Ok(written) => return written.log_id.index,
