@@ -57,6 +57,10 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             }
             seat.glance(&metrics)
         };
+        #[cfg(kunci_plants)]
+        if let Some(term) = glance.leads_in {
+            crate::planted::show(|watching| watching.leads(term, seat.me.node_id));
+        }
         if let Some(fatal) = glance.fatal {
             seat.failed.send_replace(Some(fatal));
             break;
@@ -119,6 +123,10 @@ impl Seat {
     /// Begins the term: everything of earlier terms is applied first, then the takeover, then the clock starts
     /// at the log's time.
     async fn take_over(&self, term: u64) -> bool {
+        #[cfg(kunci_plants)]
+        if crate::planted::is(crate::planted::Bug::TakeOverLate) {
+            kunci_process::sleep(Duration::from_secs(6)).await;
+        }
         let begun = timeout(TAKE_OVER_WITHIN, async {
             self.applied_in(term).await?;
             let (now, revision) = self.machine.view(|state| (state.table.now(), state.table.revision()));
@@ -174,6 +182,8 @@ impl Seat {
             let (deadline, committed) =
                 self.machine.view(|state| (state.table.next_deadline(), state.table.now()));
             let behind = now.ms_since(committed) >= TIME_COMMITTED_EVERY_MS;
+            #[cfg(kunci_plants)]
+            let deadline = crate::planted::looked_after(deadline);
             if deadline.is_some_and(|deadline| deadline <= now || behind) {
                 self.batcher.advance_time();
             }
