@@ -200,5 +200,9 @@ fn request(op: &Op) -> (&'static str, String, Option<Value>) {
         Op::List { prefix } => {
             ("GET", format!("/locks?prefix={}&limit=1000", prefix.replace('/', "%2F")), None)
         }
+        Op::Policy => ("GET", "/policy".to_owned(), None),
+        Op::ChangePolicy { replaces, policy } => {
+            ("PUT", "/policy".to_owned(), Some(json!({ "replaces": replaces, "policy": policy })))
+        }
     }
 }

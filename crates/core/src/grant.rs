@@ -168,7 +168,8 @@ impl LockTable {
     /// The same of a resource that is known to be free.
     pub(crate) fn hand_off_free(&mut self, effects: &mut Effects, resource: &ResourceName) {
         #[cfg(kunci_plants)]
-        if crate::planted::is(crate::planted::Bug::WakeUpLost)
+        if (crate::planted::is(crate::planted::Bug::WakeUpLost)
+            || crate::planted::is(crate::planted::Bug::WakeUpLostUnseen))
             && self.state.head.revision.get().is_multiple_of(3)
         {
             return;

@@ -48,6 +48,8 @@ impl LockTable {
                     "I4: {resource} never reopens"
                 );
             }
+            #[cfg(kunci_plants)]
+            None if crate::planted::is(crate::planted::Bug::WakeUpLostUnseen) => {}
             None => {
                 // I3 (S6, L1): nobody attached waits for a free resource.
                 let attached = queue.map_or(0, |queue| queue.attached.len());

@@ -21,6 +21,10 @@ pub enum Bug {
     LastFirst,
     /// A takeover gives every lease an hour.
     GraceWithoutBound,
+    /// As `WakeUpLost`, and the table doesn't see it itself.
+    WakeUpLostUnseen,
+    /// A waiter whose client is gone keeps its place until its wait is over.
+    WaitersStay,
 }
 
 static BUG: AtomicU8 = AtomicU8::new(Bug::None as u8);
@@ -75,6 +79,11 @@ impl LockTable {
     /// The current lease of a resource, as its holder was told.
     pub fn current(&self, resource: &ResourceName) -> Option<Grant> {
         Some(self.lease(resource)?.grant(self.now(), crate::reply::Told::Again))
+    }
+
+    /// How often a leader took over.
+    pub fn take_overs(&self) -> u64 {
+        self.state.head.term
     }
 
     /// Every resource that is held.

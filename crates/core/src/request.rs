@@ -170,6 +170,8 @@ impl Waiting {
     pub(crate) fn due(&self) -> ClusterTime {
         match self.attachment {
             Attachment::Attached { .. } => self.until,
+            #[cfg(kunci_plants)]
+            Attachment::Detached { .. } if crate::planted::is(crate::planted::Bug::WaitersStay) => self.until,
             Attachment::Detached { until } => until.min(self.until),
         }
     }

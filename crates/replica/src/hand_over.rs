@@ -53,9 +53,9 @@ impl Seat {
                 return Err(Refusal::NoLeader.into());
             }
             match self.give_to(*target).await {
-                Some(()) => {
-                    tracing::info!(to = target, "handed leadership over");
-                    return Ok(*target);
+                Some(leader) if leader == *target || to.is_none() => {
+                    tracing::info!(to = leader, "handed leadership over");
+                    return Ok(leader);
                 }
                 None if self.term.resume() => {
                     tracing::warn!(
@@ -63,14 +63,16 @@ impl Seat {
                         "the hand-over didn't succeed in time; this node goes on leading"
                     );
                 }
-                // Somebody leads, only not whom we asked.
-                None => return Err(Refusal::NoLeader.into()),
+                // This node leads no more, and whom we asked doesn't either.
+                Some(_) | None => return Err(Refusal::NoLeader.into()),
             }
         }
         Err(targets.first().copied().map_or(ChangeRefused::NobodyReady, not_ready))
     }
 
-    async fn give_to(&self, target: u64) -> Option<()> {
+    /// Asks `target` to stand for election, and waits for whoever is elected instead of this node. `None` when that
+    /// is nobody in time.
+    async fn give_to(&self, target: u64) -> Option<u64> {
         let last = timeout(SETTLED_WITHIN, self.settled(target)).await.ok()?;
         let member = self.roster.member(target)?;
         let request = TransferLeaderRequest::new(self.metrics().vote, target, last);
@@ -81,16 +83,28 @@ impl Seat {
             .and_then(|answer| answer.as_ref().map_err(ToString::to_string))
         {
             tracing::warn!(to = target, %error, "asked for a hand-over in vain");
-            return None;
-        }
-        let mut metrics = self.raft.metrics();
-        let elsewhere = async {
-            while metrics.borrow_watched().current_leader == Some(self.me.node_id) {
-                metrics.changed().await.ok()?;
+            // An answer that was lost or late is no word on the election: a node that leads no more looks who does.
+            if self.leads() {
+                return None;
             }
-            Some(())
-        };
-        timeout(ELECTED_WITHIN, elsewhere).await.ok()?
+        }
+        timeout(ELECTED_WITHIN, self.elected_elsewhere()).await.ok()?
+    }
+
+    fn leads(&self) -> bool {
+        self.metrics().current_leader == Some(self.me.node_id)
+    }
+
+    /// Waits until another node leads, and tells which. `None` when the library has ended.
+    async fn elected_elsewhere(&self) -> Option<u64> {
+        let mut metrics = self.raft.metrics();
+        loop {
+            let leader = metrics.borrow_watched().current_leader;
+            if let Some(leader) = leader.filter(|leader| *leader != self.me.node_id) {
+                return Some(leader);
+            }
+            metrics.changed().await.ok()?;
+        }
     }
 
     /// Waits until nothing is on its way, and the target has all of the log.

@@ -72,7 +72,7 @@ impl Measured {
 pub(crate) async fn watch(seat: Arc<Seat>) {
     let mut metrics = seat.raft.metrics();
     let mut tick = kunci_process::interval(SAMPLE_EVERY);
-    let (mut serves_in, mut tried_in) = (None, None);
+    let (mut serves_in, mut tries) = (None, Tries::default());
     let mut membership = None;
     let mut measured = Measured::default();
     loop {
@@ -93,6 +93,10 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
             }
             seat.glance(&metrics)
         };
+        #[cfg(kunci_plants)]
+        if let Some(term) = glance.leads_in {
+            crate::planted::show(|watching| watching.leads(term, seat.me.node_id));
+        }
         if let Some(fatal) = glance.fatal {
             seat.failed.send_replace(Some(fatal));
             break;
@@ -101,34 +105,44 @@ pub(crate) async fn watch(seat: Arc<Seat>) {
         if serves_in.is_some() && glance.leads_in != serves_in {
             serves_in = None;
             tracing::info!("this node leads no more");
-            seat.step_down(Phase::Away);
+            seat.step_down(Phase::Away, &metrics.borrow_watched());
         } else if serves_in.is_some() && !glance.has_quorum {
             serves_in = None;
             tracing::warn!("no quorum of the members is reached: nothing is acknowledged until one is again");
-            seat.step_down(Phase::WithoutQuorum);
+            seat.step_down(Phase::WithoutQuorum, &metrics.borrow_watched());
         }
-        // A try in vain changes what the library says, and that mustn't bring the next one at once.
-        let may_try = ticked || tried_in != glance.leads_in;
-        tried_in = glance.leads_in.filter(|_| glance.has_quorum);
-        if let Some(term) = glance.leads_in
-            && serves_in.is_none()
-            && glance.has_quorum
-            && may_try
+        let due = tries.next(ticked, glance.leads_in.filter(|_| serves_in.is_none() && glance.has_quorum));
+        if let Some(term) = due
             && seat.take_over(term).await
         {
             serves_in = Some(term);
             measured.took_over(&seat.machine.measures);
             tracing::info!(term, "took over as leader");
         } else if glance.leads_in.is_none() && seat.term.phase() == Phase::WithoutQuorum {
-            seat.step_down(Phase::Away);
+            seat.step_down(Phase::Away, &metrics.borrow_watched());
         }
         seat.say_who_leads(&metrics.borrow_watched());
         if ticked {
             seat.on_tick().await;
         }
     }
-    seat.step_down(Phase::Away);
-    seat.say_who_leads(&metrics.borrow_watched());
+    seat.step_down(Phase::Away, &metrics.borrow_watched());
+}
+
+/// When the next try to take over is due.
+#[derive(Debug, Default)]
+struct Tries {
+    tried_in: Option<u64>,
+}
+
+impl Tries {
+    /// The term to take over now, of `could`, the one that this node could take over. A try in vain changes what the
+    /// library says, and that mustn't bring the next one at once: only a tick does.
+    fn next(&mut self, ticked: bool, could: Option<u64>) -> Option<u64> {
+        let due = could.filter(|_| ticked || self.tried_in != could);
+        self.tried_in = could;
+        due
+    }
 }
 
 impl Seat {
@@ -148,6 +162,10 @@ impl Seat {
     /// Begins the term: everything of earlier terms is applied first, then the takeover, then the clock starts
     /// at the log's time.
     async fn take_over(&self, term: u64) -> bool {
+        #[cfg(kunci_plants)]
+        if crate::planted::is(crate::planted::Bug::TakeOverLate) {
+            kunci_process::sleep(Duration::from_secs(6)).await;
+        }
         let begun = timeout(TAKE_OVER_WITHIN, async {
             self.applied_in(term).await?;
             let (now, revision) = self.machine.view(|state| (state.table.now(), state.table.revision()));
@@ -180,9 +198,11 @@ impl Seat {
         Some(())
     }
 
-    fn step_down(&self, phase: Phase) {
+    /// Ends serving. Said at once: the next step may be a take-over, which takes its time.
+    fn step_down(&self, phase: Phase, metrics: &RaftMetrics<TypeConfig>) {
         self.term.end(phase);
         self.machine.room.end_all();
+        self.say_who_leads(metrics);
     }
 
     fn say_who_leads(&self, metrics: &RaftMetrics<TypeConfig>) {
@@ -205,6 +225,8 @@ impl Seat {
             let (deadline, committed) =
                 self.machine.view(|state| (state.table.next_deadline(), state.table.now()));
             let behind = now.ms_since(committed) >= TIME_COMMITTED_EVERY_MS;
+            #[cfg(kunci_plants)]
+            let deadline = crate::planted::looked_after(deadline);
             if deadline.is_some_and(|deadline| deadline <= now || behind) {
                 self.batcher.advance_time();
             }
@@ -218,5 +240,28 @@ impl Seat {
             // A failure shows in the replica's running state.
             drop(self.raft.trigger().snapshot().await);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_take_over_in_vain_is_tried_again_at_the_next_tick_only() {
+        let mut tries = Tries::default();
+        assert_eq!(tries.next(false, None), None);
+        assert_eq!(tries.next(false, Some(3)), Some(3), "a new term begins without a wait");
+        for _ in 0..1_000 {
+            assert_eq!(
+                tries.next(false, Some(3)),
+                None,
+                "what the try itself changed is no reason for the next"
+            );
+        }
+        assert_eq!(tries.next(true, Some(3)), Some(3));
+        assert_eq!(tries.next(false, Some(5)), Some(5), "another term is another matter");
+        assert_eq!(tries.next(false, None), None);
+        assert_eq!(tries.next(false, Some(5)), Some(5), "so is one whose quorum came back");
     }
 }

@@ -109,8 +109,10 @@ impl Replica {
         let at = self.seat.machine.answered(Clone::clone);
         let alone = crate::planted::with(|planted| planted.answers_alone(&at.value, command))??;
         let (reply, receiver) = oneshot::channel();
-        // Nobody has dropped the receiver yet.
-        let _ = reply.send(Ok(at.map(|_| alone.reply)));
+        if let Some(said) = alone.reply {
+            // Nobody has dropped the receiver yet.
+            let _ = reply.send(Ok(at.map(|_| said)));
+        }
         if alone.is_proposed {
             let (reply, _) = oneshot::channel();
             let proposal =

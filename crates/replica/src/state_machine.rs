@@ -64,6 +64,15 @@ impl MachineState {
         self.table.apply(entry)
     }
 
+    /// Shows an entry to the simulator before it is applied.
+    #[cfg(kunci_plants)]
+    fn show(&self, id: LogId, membership: Option<&StoredMembership>) {
+        let voters = membership.map(|stored| stored.membership().get_joint_config().clone());
+        let entry =
+            crate::planted::Applying { term: id.leader_id.term, index: id.index, table: &self.table, voters };
+        crate::planted::show(|watching| watching.applies(&entry));
+    }
+
     /// The state that a snapshot holds.
     fn restored(snapshot: &SnapshotFile, table: LockTable) -> Self {
         Self {
@@ -113,6 +122,8 @@ impl Machine {
             .map_err(|error| io::Error::other(format!("read log entry {index}: {error}")))?;
         let began = kunci_process::now();
         let mut state = self.state_mut();
+        #[cfg(kunci_plants)]
+        state.show(id, None);
         // The library survives a panic less well than an error, and the process must end with words.
         let applied = catch_unwind(AssertUnwindSafe(|| state.apply(&entry))).map_err(|_| {
             io::Error::other(format!("apply log entry {index}: an invariant is broken (see above)"))
@@ -144,6 +155,8 @@ impl Machine {
 
     fn apply_other(&self, id: LogId, membership: Option<StoredMembership>) {
         let mut state = self.state_mut();
+        #[cfg(kunci_plants)]
+        state.show(id, membership.as_ref());
         state.last = Some(id);
         state.places = 0;
         if let Some(membership) = membership {

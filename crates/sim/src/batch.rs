@@ -1,20 +1,29 @@
 //! Many worlds, several at a time.
 //!
-//! Owns: which thread runs which seed, and the sum. Never: stops at a failure; the others may fail differently.
+//! Owns: which thread runs which seed, the sum, and a word on it now and then. Never: stops at a failure; the others may
+//! fail differently.
 
+use crate::least::Least;
 use crate::show_broken;
-use kunci_sim::faults;
 use kunci_sim::plan::Plan;
 use kunci_sim::report::Counts;
 use kunci_sim::trace::Lines;
 use kunci_sim::world;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// From one word on how far it is to the next.
+const TOLD_EVERY: Duration = Duration::from_secs(30);
+/// Failures that are shown in full; of the others the seed and the property.
+const SHOWN_MAX: usize = 10;
 
 /// Many worlds, several at a time.
 pub(crate) struct Batch {
     threads: usize,
+    began: Duration,
     sum: Mutex<Sum>,
 }
 
@@ -22,13 +31,17 @@ pub(crate) struct Batch {
 #[derive(Clone, Default)]
 pub(crate) struct Sum {
     counts: Counts,
-    failed: Vec<u64>,
+    /// The seeds that failed, and what was broken there first.
+    failed: BTreeMap<u64, &'static str>,
+    /// How long they took.
+    took: Duration,
+    told: Duration,
 }
 
 impl Batch {
     /// None yet.
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads: threads.max(1), sum: Mutex::default() }
+        Self { threads: threads.max(1), began: uptime(), sum: Mutex::default() }
     }
 
     /// Runs them, until the last or until `is_enough`.
@@ -43,11 +56,14 @@ impl Batch {
                             return;
                         }
                         self.run_one(seed);
+                        self.tell();
                     }
                 });
             }
         });
-        self.sum().clone()
+        let mut sum = self.sum().clone();
+        sum.took = uptime().saturating_sub(self.began);
+        sum
     }
 
     fn run_one(&self, seed: u64) {
@@ -55,15 +71,33 @@ impl Batch {
             Ok(report) => {
                 let mut sum = self.sum();
                 sum.counts.add(&report.counts);
-                if !report.broken.is_empty() {
-                    sum.failed.push(seed);
+                let Some(first) = report.broken.first() else { return };
+                if sum.failed.len() < SHOWN_MAX {
                     show_broken(&report);
                 }
+                sum.failed.insert(seed, first.property);
             }
             Err(why) => {
-                self.sum().failed.push(seed);
+                self.sum().failed.insert(seed, "simulator");
                 println!("seed {seed}: the simulator failed: {why}");
             }
+        }
+    }
+
+    /// Says now and then how far it is.
+    fn tell(&self) {
+        let mut sum = self.sum();
+        let took = uptime().saturating_sub(self.began);
+        if took.saturating_sub(sum.told) >= TOLD_EVERY {
+            sum.told = took;
+            println!(
+                "{:>5} s: {} seeds, {:.2} simulated hours, {} faults, {} failed",
+                took.as_secs(),
+                sum.counts.seeds,
+                sum.counts.time.as_secs_f64() / 3_600.0,
+                sum.counts.fault_count(),
+                sum.failed.len()
+            );
         }
     }
 
@@ -73,20 +107,24 @@ impl Batch {
 }
 
 impl Sum {
-    /// Shows it, and says whether everything held and each kind of fault struck often enough.
-    pub(crate) fn is_well(&self, faults_least: u64) -> bool {
+    /// Shows it, and says whether everything held and the run was as large as it has to be.
+    pub(crate) fn is_well(&self, least: &Least) -> bool {
         println!("{}", self.counts);
-        let rare = faults::ALL.iter().filter_map(|kind| {
-            let count = self.counts.faults.get(kind.name).copied().unwrap_or(0);
-            (count < faults_least).then(|| format!("{} {count}", kind.name))
-        });
-        let rare: Vec<String> = rare.collect();
-        if !rare.is_empty() {
-            println!("too rare         {}: expected at least {faults_least} of each", rare.join(", "));
+        println!("took             {} s", self.took.as_secs());
+        let lacks = least.lacks(&self.counts);
+        for lack in &lacks {
+            println!("too little       expected at least {lack}");
         }
-        if !self.failed.is_empty() {
-            println!("failed seeds     {:?}", self.failed);
+        for (seed, property) in &self.failed {
+            println!("failed           seed {seed}, {property}: cargo xtask sim {seed} --trace");
         }
-        rare.is_empty() && self.failed.is_empty()
+        lacks.is_empty() && self.failed.is_empty()
     }
+}
+
+/// How long the machine has run.
+fn uptime() -> Duration {
+    let shown = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // Neither is negative.
+    Duration::new(shown.tv_sec.unsigned_abs(), u32::try_from(shown.tv_nsec).unwrap_or(0))
 }

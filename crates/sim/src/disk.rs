@@ -13,11 +13,15 @@
 //! A process that dies alone leaves the page cache as it is: what it wrote is there, synced or not.
 
 mod content;
+#[cfg(kunci_plants)]
+mod durable;
 mod mount;
 mod names;
 
 use crate::randomness::Seeded;
 use content::Content;
+#[cfg(kunci_plants)]
+pub(crate) use durable::Durable;
 use kunci_replica::Storage;
 use mount::Mount;
 use names::Names;
@@ -55,6 +59,9 @@ struct State {
     sync_us: (u64, u64),
     fails: bool,
     counts: Counts,
+    /// What was ever on it of the log, for each time that it was empty.
+    #[cfg(kunci_plants)]
+    durable: Vec<Durable>,
 }
 
 /// What was done on a disk so far.
@@ -116,6 +123,8 @@ impl Disk {
             sync_us: SYNC_US,
             fails: false,
             counts: Counts::default(),
+            #[cfg(kunci_plants)]
+            durable: vec![Durable::default()],
         };
         let (written, hangs) = (watch::Sender::new([0; 3]), watch::Sender::new(false));
         Self { shared: Arc::new(Shared { state: Mutex::new(state), written, hangs }) }
@@ -147,6 +156,8 @@ impl Disk {
         self.cut();
         let mut state = self.state();
         state.names = Names::default();
+        #[cfg(kunci_plants)]
+        state.durable.push(Durable::default());
         (state.room, state.sync_us, state.fails) = (None, SYNC_US, false);
         drop(state);
         self.set_hanging(false);
@@ -200,6 +211,20 @@ impl Disk {
         state.names.files().map(|(path, file)| (path.clone(), content::lock(file).bytes().to_vec())).collect()
     }
 
+    /// How often it was emptied.
+    #[cfg(kunci_plants)]
+    pub(crate) fn wipes(&self) -> usize {
+        self.state().durable.len() - 1
+    }
+
+    /// Looks at what was ever on it of the log, after it had been emptied so often.
+    #[cfg(kunci_plants)]
+    pub(crate) fn look_at_log<R>(&self, wipes: usize, look: impl FnOnce(&Durable) -> R) -> Option<R> {
+        let mut state = self.state();
+        state.note_log();
+        state.durable.get(wipes).map(look)
+    }
+
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.state().names.bytes()
@@ -215,6 +240,14 @@ impl Disk {
 }
 
 impl State {
+    /// Takes note of what is on the disk of the log now.
+    #[cfg(kunci_plants)]
+    fn note_log(&mut self) {
+        if let Some(durable) = self.durable.last_mut() {
+            durable.note(&self.names);
+        }
+    }
+
     fn lose_power(&mut self, loss: Loss) -> String {
         let loss = match loss {
             Loss::Some => {

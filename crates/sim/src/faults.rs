@@ -22,10 +22,12 @@ use crate::world::World;
 use futures::future::BoxFuture;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Faults that last at the same time.
-const AT_ONCE_MAX: usize = 4;
+const AT_ONCE_MAX: usize = 7;
+/// How long a fault may take to undo itself once the storm is over: what the cluster has to do for it, it does by then.
+const UNDONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A kind of fault.
 pub struct Kind {
@@ -128,7 +130,13 @@ pub(crate) async fn storm(world: &World) {
             });
         }
     }
-    while striking.join_next().await.is_some() {}
+    world.end_storm();
+    let all = async { while striking.join_next().await.is_some() {} };
+    if timeout(UNDONE_WITHIN, all).await.is_err() {
+        world.broken("l4_heals", || {
+            format!("a change of the members wasn't done {UNDONE_WITHIN:?} after the last fault")
+        });
+    }
 }
 
 fn pick(random: &mut Seeded) -> &'static Kind {
@@ -143,7 +151,9 @@ fn pick(random: &mut Seeded) -> &'static Kind {
     &ALL[0]
 }
 
-/// Waits for a time between two, in milliseconds.
-async fn last(random: &mut Seeded, from_ms: u64, to_ms: u64) {
-    sleep(Duration::from_millis(random.between(from_ms, to_ms))).await;
+/// Waits for a time between two, in milliseconds, and not longer than the storm lasts.
+async fn last(world: &World, random: &mut Seeded, from_ms: u64, to_ms: u64) {
+    let time = Duration::from_millis(random.between(from_ms, to_ms));
+    // Either ends it.
+    drop(timeout(time, world.storm_over()).await);
 }

@@ -5,7 +5,8 @@
 //! that is open: answers are replayed in the order that their own positions give, so nothing is searched, nor given up.
 //!
 //! What nodes show while they run (`s1_one_state`, `s1_one_history`, `l4_serves`, `l4_heals`, `node_lives`) is looked at
-//! in `world/observe.rs` and `world/lives.rs`; that damage is found, in `faults/flipped_bit.rs`.
+//! in `world/observe.rs` and `world/lives.rs`; what they show at the moment when they apply an entry, in
+//! `invariants/watching.rs`; that damage is found, in `faults/flipped_bit.rs`.
 
 mod asked_once;
 pub(crate) mod beliefs;
@@ -15,7 +16,11 @@ mod l1_hand_over;
 mod l2_one_answer;
 mod l3_waiters_leave;
 mod l4_goes_on_serving;
+pub(crate) mod l4_new_leader;
 mod lost_wake_up;
+#[cfg(kunci_plants)]
+mod one_leader;
+mod policy;
 pub(crate) mod renewing_holder;
 mod s1_one_holder;
 mod s2_tokens;
@@ -26,11 +31,14 @@ mod s6_order;
 mod s7_lease_time;
 mod s8_reads;
 mod s9_fence;
+pub(crate) mod watching;
 
 use crate::workload::Write;
 use crate::world::World;
 use committed::Committed;
 use kunci_oracle::{Breach, Call, judge_in_order};
+use std::ops::Range;
+use watching::Watched;
 
 /// What a load leaves to be judged.
 pub(crate) struct Gathered {
@@ -38,8 +46,8 @@ pub(crate) struct Gathered {
     pub(crate) calls: Vec<Call>,
     /// Every write to what locks protect.
     pub(crate) writes: Vec<Write>,
-    /// From here on nothing was at fault any more.
-    pub(crate) well_since_us: Option<u64>,
+    /// Meanwhile nothing was at fault, in us of the world.
+    pub(crate) well: Option<Range<u64>>,
 }
 
 /// The same, with what the oracle and the nodes say.
@@ -47,6 +55,7 @@ struct Case<'a> {
     gathered: &'a Gathered,
     breaches: &'a [Breach],
     committed: &'a Committed,
+    watched: &'a Watched,
 }
 
 /// Something that isn't as it has to be.
@@ -78,7 +87,7 @@ impl Case<'_> {
 type Property = (&'static str, fn(&Case<'_>) -> Vec<Found>);
 
 /// Every property of a load.
-const ALL: [Property; 15] = [
+const ALL: [Property; 16] = [
     ("s1_one_holder", s1_one_holder::check),
     ("s2_tokens", s2_tokens::check),
     ("s3_proof", s3_proof::check),
@@ -94,6 +103,7 @@ const ALL: [Property; 15] = [
     ("l3_waiters_leave", l3_waiters_leave::check),
     ("l4_goes_on_serving", l4_goes_on_serving::check),
     ("lost_wake_up", lost_wake_up::check),
+    ("policy", policy::check),
 ];
 
 /// Of one property so many breaches are told.
@@ -103,7 +113,8 @@ const TOLD_MAX: usize = 5;
 pub(crate) fn judge(world: &World, gathered: &Gathered) {
     let (summary, breaches) = judge_in_order(&gathered.calls);
     let committed = Committed::of(world);
-    let case = Case { gathered, breaches: &breaches, committed: &committed };
+    let watched = world.watched();
+    let case = Case { gathered, breaches: &breaches, committed: &committed, watched: &watched };
     world.tell(|| format!("judged: {summary}; {} writes", gathered.writes.len()));
     for (property, check) in ALL {
         for found in check(&case).iter().take(TOLD_MAX) {

@@ -6,6 +6,8 @@
 )]
 
 mod batch;
+mod elsewhere;
+mod least;
 mod meta;
 mod planting;
 
@@ -15,6 +17,7 @@ use kunci_sim::plan::Plan;
 use kunci_sim::report::Report;
 use kunci_sim::trace::Lines;
 use kunci_sim::{randomness, runtime, world};
+use least::Least;
 use std::ops::Range;
 use std::process::ExitCode;
 
@@ -34,7 +37,8 @@ struct Cli {
     /// Run worlds of new seeds until so many hours are simulated.
     #[arg(long, conflicts_with_all = ["seed", "seeds"])]
     hours: Option<f64>,
-    /// Check first of all that a seed is the same world each time: twice in this process, and in a fresh one.
+    /// Check first of all that a seed is the same world each time: twice in this process, in a fresh one, and as on
+    /// another machine.
     #[arg(long, value_name = "A..B", value_parser = range, conflicts_with_all = ["seed", "seeds", "hours"])]
     meta: Option<Range<u64>>,
     /// Plant a bug, and run worlds until it is found: always a failure, which names the property that it breaks.
@@ -49,10 +53,15 @@ struct Cli {
     /// How many worlds run at the same time.
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     threads: usize,
-    /// Fail unless each kind of fault struck so often.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    faults_least: u64,
+    #[command(flatten)]
+    least: Least,
+    /// Run the seed as on another machine: one core, another host name. `--meta` compares.
+    #[arg(long, requires = "seed", hide = true)]
+    elsewhere: bool,
 }
+
+/// One bug often breaks a world in many places.
+const BROKEN_SHOWN_MAX: usize = 8;
 
 fn range(text: &str) -> Result<Range<u64>, String> {
     let bad = || format!("expected A..B, two seeds, the first the smaller one; found {text}");
@@ -63,6 +72,9 @@ fn range(text: &str) -> Result<Range<u64>, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if cli.elsewhere {
+        elsewhere::go();
+    }
     if let Err(why) = randomness::check() {
         eprintln!("error: {why}");
         return ExitCode::FAILURE;
@@ -76,7 +88,7 @@ fn main() -> ExitCode {
         Cli { seed: Some(seed), trace, .. } => one(*seed, *trace),
         Cli { meta: Some(seeds), .. } => meta::check(seeds.clone()),
         Cli { seeds: Some(seeds), .. } => {
-            Batch::new(cli.threads).run(seeds.clone(), |_| false).is_well(cli.faults_least)
+            Batch::new(cli.threads).run(seeds.clone(), |_| false).is_well(&cli.least)
         }
         Cli { plant: Some(name), .. } => planting::run(name),
         Cli { plants: true, .. } => planting::list(),
@@ -115,12 +127,15 @@ fn soak(hours: f64, cli: &Cli) -> bool {
     let from = u64::from_le_bytes(bits) % 1_000_000_000_000;
     println!("seeds from {from} on, for {hours} simulated hours");
     let batch = Batch::new(cli.threads);
-    batch.run(from..u64::MAX, |counts| counts.time.as_secs_f64() >= hours * 3_600.0).is_well(cli.faults_least)
+    batch.run(from..u64::MAX, |counts| counts.time.as_secs_f64() >= hours * 3_600.0).is_well(&cli.least)
 }
 
 fn show_broken(report: &Report) {
-    for broken in &report.broken {
+    for broken in report.broken.iter().take(BROKEN_SHOWN_MAX) {
         println!("seed {}: {} is broken: {}", report.seed, broken.property, broken.what);
+    }
+    if let Some(more @ 1..) = report.broken.len().checked_sub(BROKEN_SHOWN_MAX) {
+        println!("seed {}: and {more} more", report.seed);
     }
     if !report.broken.is_empty() {
         println!("seed {}: see it again with: cargo xtask sim {} --trace", report.seed, report.seed);

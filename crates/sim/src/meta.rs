@@ -1,7 +1,8 @@
 //! Whether the simulator can be believed: a seed is the same world each time.
 //!
-//! Owns: the comparison. Never: looks at whether a world is well.
+//! Owns: the comparison, also with another machine (see `elsewhere`). Never: looks at whether a world is well.
 
+use crate::elsewhere;
 use kunci_sim::plan::Plan;
 use kunci_sim::report::Report;
 use kunci_sim::trace::Lines;
@@ -9,7 +10,7 @@ use kunci_sim::world;
 use std::ops::Range;
 use std::process::Command;
 
-/// Runs each seed twice at the same time in this process, and once in a fresh one.
+/// Runs each seed twice at the same time in this process, once in a fresh one, and once as on another machine.
 pub(crate) fn check(seeds: Range<u64>) -> bool {
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -18,7 +19,9 @@ pub(crate) fn check(seeds: Range<u64>) -> bool {
             return false;
         }
     }
-    println!("{count} seeds are the same worlds each time, in one process and in a fresh one");
+    println!(
+        "{count} seeds are the same worlds each time, in one process, in a fresh one, and as on another machine"
+    );
     true
 }
 
@@ -34,11 +37,12 @@ fn same(seed: u64) -> Result<(), String> {
     if first.hash != second.hash {
         return Err(format!("in one process: {}", difference(&first, &world::run(plan, Lines::Kept)?)));
     }
-    let fresh = fresh(seed)?;
-    if fresh != format!("{:016x}", first.hash) {
-        return Err(format!("{:016x} in this process, {fresh} in a fresh one", first.hash));
+    let here = format!("{:016x}", first.hash);
+    let fresh = [("in a fresh one", fresh(seed, |_| {})?), ("elsewhere", fresh(seed, elsewhere::begin)?)];
+    match fresh.iter().find(|(_, hash)| *hash != here) {
+        Some((place, hash)) => Err(format!("{here} in this process, {hash} {place}")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Where two traces part.
@@ -50,11 +54,13 @@ fn difference(first: &Report, second: &Report) -> String {
     }
 }
 
-/// The trace hash in a process of its own.
-fn fresh(seed: u64) -> Result<String, String> {
+/// The trace hash in a process of its own, which `prepare` may let begin otherwise.
+fn fresh(seed: u64, prepare: impl FnOnce(&mut Command)) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
-    let output = Command::new(program).arg(seed.to_string()).output();
-    let output = output.map_err(|error| format!("start a fresh process: {error}"))?;
+    let mut command = Command::new(program);
+    command.arg(seed.to_string());
+    prepare(&mut command);
+    let output = command.output().map_err(|error| format!("start a fresh process: {error}"))?;
     let shown = String::from_utf8_lossy(&output.stdout);
     let last = shown.lines().last().unwrap_or_default();
     last.rsplit(' ').next().map(str::to_owned).ok_or_else(|| "the fresh process showed nothing".to_owned())

@@ -10,6 +10,8 @@ mod clocks;
 #[cfg(kunci_plants)]
 mod log;
 #[cfg(kunci_plants)]
+mod replica;
+#[cfg(kunci_plants)]
 mod state;
 
 use crate::disk::Loss;
@@ -52,6 +54,9 @@ pub(crate) fn is(name: &str) -> bool {
 
 /// Plants a bug in the world of this thread.
 pub(crate) fn begin(name: &str) {
+    // Those of the table are planted in the whole program, and one at a time.
+    #[cfg(kunci_plants)]
+    kunci_core::planted::plant(kunci_core::planted::Bug::None);
     if let Some(plant) = named(name) {
         PLANTED.set(plant.name);
         (plant.begin)();
@@ -74,16 +79,21 @@ pub(crate) fn skips_sync(number: u64) -> bool {
 
 /// What a planted bug needs to show, if the seed's own faults don't bring it about soon enough.
 pub(crate) async fn provoke(world: World) {
-    if !is("disk_acknowledges_before_durable") {
-        return;
-    }
-    sleep(Duration::from_secs(10)).await;
-    for name in world.names() {
-        world.kill(&name, Death::Machine(Loss::All));
-    }
-    sleep(Duration::from_millis(500)).await;
-    for name in world.names() {
-        world.start(&name, Founding::WhenAsked);
+    let times = match PLANTED.get() {
+        "disk_acknowledges_before_durable" => 1,
+        // Whoever has forgotten its votes begins to count terms anew.
+        "vote_not_durable" => 4,
+        _ => return,
+    };
+    for _ in 0..times {
+        sleep(Duration::from_secs(5)).await;
+        for name in world.names() {
+            world.kill(&name, Death::Machine(Loss::All));
+        }
+        sleep(Duration::from_millis(500)).await;
+        for name in world.names() {
+            world.start(&name, Founding::WhenAsked);
+        }
     }
 }
 
@@ -100,7 +110,7 @@ pub fn named(name: &str) -> Option<&'static Plant> {
 /// Every plant.
 pub fn all() -> impl Iterator<Item = &'static Plant> {
     #[cfg(kunci_plants)]
-    let of_the_product = [answers::ALL, log::ALL, state::ALL].into_iter().flatten();
+    let of_the_product = [answers::ALL, log::ALL, replica::ALL, state::ALL].into_iter().flatten();
     #[cfg(not(kunci_plants))]
     let of_the_product = std::iter::empty();
     SEAMS.iter().chain(of_the_product)
@@ -119,8 +129,7 @@ impl Plant {
     pub fn plan(&self, seed: u64) -> Plan {
         let mut plan = Plan::drawn(seed);
         plan.plant = self.name;
-        plan.storm = Duration::from_secs(30);
-        plan.calm = Duration::from_secs(13);
+        plan.storm = Duration::from_secs(25);
         plan.nodes = 3;
         (self.aim)(&mut plan);
         plan
@@ -149,14 +158,14 @@ static SEAMS: &[Plant] = &[
         name: "client_clock_too_slow",
         what: "a program counts its leases by a clock that runs at half the rate",
         breaks: &["one_believes", "renewing_holder"],
-        aim: as_drawn,
+        aim: |plan| plan.storm = Duration::from_secs(60),
         begin: nothing,
     },
     Plant {
         name: "client_clock_stops_in_suspend",
         what: "a program counts its leases by a clock that stands still while its machine is suspended",
         breaks: &["one_believes", "renewing_holder"],
-        aim: as_drawn,
+        aim: |plan| plan.storm = Duration::from_secs(60),
         begin: nothing,
     },
     Plant {

@@ -10,7 +10,9 @@ mod connection;
 mod finish;
 mod holders;
 mod jobs;
+mod policy;
 mod store;
+mod witness;
 
 pub(crate) use beliefs::{Beliefs, Seen};
 pub(crate) use store::Write;
@@ -66,10 +68,8 @@ pub(crate) async fn run(world: World) {
         world.broken("l2_one_answer", || format!("clients didn't come to an end within {FINISH_WITHIN:?}"));
     }
     looking.abort();
-    let well_since = shared.finish.well_since();
-    let well_since_us =
-        well_since.map(|since| u64::try_from((since - world.began()).as_micros()).unwrap_or(u64::MAX));
-    let gathered = Gathered { calls: history.calls(), writes: shared.store.journal(), well_since_us };
+    let well = shared.finish.well_us(&world);
+    let gathered = Gathered { calls: history.calls(), writes: shared.store.journal(), well };
     invariants::judge(&world, &gathered);
 }
 

@@ -9,6 +9,7 @@ mod members;
 mod observe;
 
 use crate::faults;
+use crate::invariants::watching::Watched;
 use crate::log;
 use crate::network::Network;
 use crate::node::Machine;
@@ -22,7 +23,7 @@ use crate::workload;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use lives::{Death, Grip};
@@ -30,6 +31,8 @@ pub use observe::Observed;
 
 /// How long a whole world may take: some fault never undoes itself then.
 const ENDS_WITHIN: Duration = Duration::from_secs(15 * 60);
+/// How long the load may take to its end once everything is mended.
+const WELL_WITHIN: Duration = Duration::from_secs(150);
 /// How long the first members may take to become a cluster.
 const FORMED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -47,6 +50,9 @@ struct Inner {
     counts: Mutex<Counts>,
     broken: Mutex<Vec<Broken>>,
     observed: Mutex<Observed>,
+    watched: Mutex<Watched>,
+    /// Cancelled when no fault begins any more.
+    storm_over: CancellationToken,
     /// Cancelled when no fault strikes any more.
     calm: CancellationToken,
     /// Held while the members change, or a member's data is gone: one at a time.
@@ -83,10 +89,14 @@ impl World {
                 counts: Mutex::default(),
                 broken: Mutex::default(),
                 observed: Mutex::default(),
+                watched: Mutex::default(),
+                storm_over: CancellationToken::new(),
                 calm: CancellationToken::new(),
                 changing: tokio::sync::Mutex::default(),
             }),
         };
+        #[cfg(kunci_plants)]
+        let _looking = crate::invariants::watching::Looking::at(&world);
         tokio::spawn(world.network().clone().run());
         if timeout(ENDS_WITHIN, world.run()).await.is_err() {
             world.broken("simulator", || format!("the world didn't come to its end within {ENDS_WITHIN:?}"));
@@ -107,10 +117,13 @@ impl World {
         self.inner.calm.cancel();
         self.heal().await;
         self.tell(|| "calm: everything is mended".to_owned());
-        sleep(plan.calm).await;
-        // The load looks at `is_calm` and ends by itself.
-        if working.await.is_err() {
-            self.broken("simulator", || "the load panicked".to_owned());
+        // The load looks at `is_calm`, and ends by itself once all has been well for a while.
+        match timeout(WELL_WITHIN, working).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => self.broken("simulator", || "the load panicked".to_owned()),
+            Err(_) => self.broken("l4_heals", || {
+                format!("the load hasn't come to its end {WELL_WITHIN:?} after everything was mended")
+            }),
         }
         self.check_at_the_end().await;
     }
@@ -161,6 +174,16 @@ impl World {
         &self.inner.calm
     }
 
+    /// No fault begins any more, and those that last end now.
+    pub(crate) fn end_storm(&self) {
+        self.inner.storm_over.cancel();
+    }
+
+    /// Returns when no fault begins any more.
+    pub(crate) async fn storm_over(&self) {
+        self.inner.storm_over.cancelled().await;
+    }
+
     /// Whether faults are over.
     pub fn is_calm(&self) -> bool {
         self.inner.calm.is_cancelled()
@@ -190,6 +213,11 @@ impl World {
 
     fn machines(&self) -> MutexGuard<'_, BTreeMap<String, Machine>> {
         lock(&self.inner.machines)
+    }
+
+    /// What the nodes showed while they applied their log.
+    pub(crate) fn watched(&self) -> MutexGuard<'_, Watched> {
+        lock(&self.inner.watched)
     }
 
     fn observed(&self) -> MutexGuard<'_, Observed> {

@@ -7,6 +7,7 @@
     reason = "a tool for people: its output is its product"
 )]
 
+mod bench_peers;
 mod deny;
 mod docs;
 mod examples;
@@ -103,6 +104,15 @@ enum Task {
     ///
     /// Instructions are counted under valgrind, so a busy machine changes nothing. Takes about two minutes.
     Growth,
+    /// Measure kunci beside etcd, ZooKeeper and Redis on this machine, and write one table. Takes a quarter of an hour.
+    ///
+    /// Let nothing else run. `cargo xtask bench-peers --help` is its own.
+    #[command(disable_help_flag = true)]
+    BenchPeers {
+        /// What it takes: `--rounds 5 --out docs/peers.md`, for example.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run every script in examples/ against a freshly built `kunci`.
     Examples,
     /// Build the dashboard anew, compare it with ui/dist, and test it in Chromium against clusters of three.
@@ -147,6 +157,7 @@ fn perform(task: &Task) -> anyhow::Result<()> {
         Task::Soak { hours } => sim::run(&repo, &["--hours".to_owned(), hours.to_string()]),
         Task::Zombie { without_fence: false, only } => zombie::run(&repo, only.as_deref()),
         Task::Zombie { without_fence: true, only } => zombie::run_without_fence(&repo, only.as_deref()),
+        Task::BenchPeers { arguments } => bench_peers::run(&repo, arguments),
         Task::Growth => Step::Growth.run(&repo),
         Task::Examples => Step::Examples.run(&repo),
         Task::Ui { write: false } => Step::Ui.run(&repo),

@@ -10,8 +10,25 @@ use std::ffi::OsString;
 /// Lets the simulator seed tokio's own generator (see crates/sim/src/runtime.rs), and plant bugs (crates/sim/src/plants.rs).
 const FLAG: &str = "--cfg tokio_unstable --cfg kunci_plants";
 
-/// What CI runs, in this order: first whether the simulator can be believed, then whether it sees.
-const CI: [&[&str]; 2] = [&["--meta", "0..4"], &["--check-plants"]];
+/// What CI runs, in this order: first whether the simulator can be believed, then whether it sees, then what there is to be
+/// seen. The last fails also when a change makes it smaller than it has to be.
+const CI: [&[&str]; 3] = [&["--meta", "0..4"], &["--check-plants"], &BUDGET];
+
+/// The worlds of every run of CI, and what they have to come to.
+const BUDGET: [&str; 12] = [
+    "--seeds",
+    "0..2500",
+    "--hours-least",
+    "30",
+    "--fives-least",
+    "50",
+    "--operations-least",
+    "10",
+    "--faults-a-seed-least",
+    "40",
+    "--faults-least",
+    "500",
+];
 
 /// Builds the simulator and does with it what CI does.
 pub(crate) fn ci(repo: &Repo) -> anyhow::Result<()> {

@@ -57,10 +57,15 @@ pub enum Op {
     /// What is there?
     #[expect(missing_docs, reason = "the contract's words")]
     List { prefix: String },
+    /// What is allowed?
+    Policy,
+    /// Allow something else, in place of the policy of revision `replaces`.
+    #[expect(missing_docs, reason = "the contract's words")]
+    ChangePolicy { replaces: u64, policy: Value },
 }
 
 impl Op {
-    /// The resource that it is about; a list is about many.
+    /// The resource that it is about; a list is about many, a policy about all.
     pub fn resource(&self) -> Option<&str> {
         match self {
             Self::Acquire { resource, .. }
@@ -69,13 +74,13 @@ impl Op {
             | Self::Cancel { resource, .. }
             | Self::Status { resource }
             | Self::Queue { resource } => Some(resource),
-            Self::List { .. } => None,
+            Self::List { .. } | Self::Policy | Self::ChangePolicy { .. } => None,
         }
     }
 
     /// Whether it can only look.
     pub fn is_read(&self) -> bool {
-        matches!(self, Self::Status { .. } | Self::Queue { .. } | Self::List { .. })
+        matches!(self, Self::Status { .. } | Self::Queue { .. } | Self::List { .. } | Self::Policy)
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Told {
     Queue { waiters: Vec<(String, bool)> },
     /// Resources and their holders; whether that is all.
     List { locks: Vec<(String, Option<Held>)>, is_whole: bool },
+    /// The policy in force, and since which revision.
+    Policy { since: u64, limits: Value },
     /// It was refused.
     Refused(Refused),
 }
@@ -110,6 +112,9 @@ impl Told {
                 let lock =
                     |lock: &Value| (lock["resource"].as_str().unwrap_or_default().to_owned(), held(lock));
                 Ok(Self::List { locks: locks.iter().map(lock).collect(), is_whole: body["next"].is_null() })
+            }
+            (200, Op::Policy | Op::ChangePolicy { .. }) => {
+                Ok(Self::Policy { since: number("policyRevision")?, limits: body["policy"].clone() })
             }
             (400.., _) => Ok(Self::Refused(refused(answer).ok_or_else(|| missing("code"))?)),
             _ => Err(missing("what such a call is answered")),

@@ -12,7 +12,9 @@ const RATE_ERROR_PPM: u64 = 500;
 
 /// Until when, on the clock of the history, a lease can't be over by time alone, from answers before a position.
 pub(super) fn guaranteed_until_us(facts: &Facts<'_>, lease: &Lease<'_>, before: Position) -> Option<u64> {
-    let until = told_remaining(facts, lease, before).map(|(call, remaining_ms)| {
+    // With nothing left it is due: the entry that ends it may be on its way, and older than the look.
+    let told = told_remaining(facts, lease, before).filter(|(_, remaining_ms)| *remaining_ms > 0);
+    let until = told.map(|(call, remaining_ms)| {
         // A waiter's lease begins at its grant, after the call began; so this is early, and safe.
         call.began_us + at_least_us(remaining_ms)
     });

@@ -231,7 +231,7 @@ fn as_lock_call(facts: &Facts<'_>, call: &Call) -> Option<(Asked, Option<Heard>)
         Op::Renew { .. } => Asked::Renew(facts.lease_meant(&call.op)?.token),
         Op::Release { .. } => Asked::Release(facts.lease_meant(&call.op)?.token),
         Op::Status { .. } => Asked::Look,
-        Op::Queue { .. } | Op::List { .. } => return None,
+        Op::Queue { .. } | Op::List { .. } | Op::Policy | Op::ChangePolicy { .. } => return None,
     };
     let told = call.answer().and_then(|answer| Told::read(&call.op, answer).ok()).filter(Told::is_decided);
     let Some(told) = told else {

@@ -90,8 +90,9 @@ fn refusal(facts: &Facts<'_>, fact: &Fact<'_>, refused: &Refused, of_request: &[
             let closed = facts.calls().iter().filter(closes).any(|call| is_before(call, fact));
             (!closed).then(|| "closed by a lock-delay that nobody asked for".to_owned())
         }
-        "not_holder" => None,
-        "held" => None,
+        "not_holder" | "held" => None,
+        // Which policy was in force when, only a simulator can know.
+        "out_of_policy" | "over_limit" if facts.calls().iter().any(|call| changes_policy(call, fact)) => None,
         other => Some(format!("{other} isn't a refusal that this workload asks for")),
     }
 }
@@ -106,6 +107,10 @@ fn timed_out(fact: &Fact<'_>, of_request: &[&Call]) -> Option<String> {
     };
     (waited_us < least_us)
         .then(|| format!("timed out after {} of {} ms", waited_us / 1_000, least_us / 1_000))
+}
+
+fn changes_policy(call: &Call, fact: &Fact<'_>) -> bool {
+    matches!(call.op, Op::ChangePolicy { .. }) && is_before(call, fact)
 }
 
 fn wait_ms(op: &Op) -> Option<u64> {
@@ -153,6 +158,16 @@ mod tests {
         script.at(0, 450).acquire_refused("r", ("d", 4), "lock_delay", (13, 0));
 
         assert_eq!(found(&script), 4);
+    }
+
+    #[test]
+    fn a_limit_that_nobody_can_have_changed_is_found() {
+        let mut script = Script::new();
+        script.at(0, 50).acquire_refused("r", ("a", 1), "out_of_policy", (10, 0));
+        script.at(60, 70).change_policy_unknown();
+        script.at(80, 90).acquire_refused("r", ("b", 2), "over_limit", (11, 0));
+
+        assert_eq!(found(&script), 1);
     }
 
     #[test]

@@ -56,6 +56,18 @@ mod tests {
         assert_eq!(check(&Facts::read(&script.calls())).len(), 1);
     }
 
+    /// The entry that ended the lease was on its way when somebody looked, and its lock-delay counts from that entry's time:
+    /// the simulator's seed 101 called it too early.
+    #[test]
+    fn a_look_at_a_lease_that_is_due_says_nothing_about_its_lock_delay() {
+        let mut script = Script::new();
+        script.at(0, 10).grant_with_delay("r", ("a", 1), 500, (10, 0));
+        script.at(1_100, 1_110).status("r", ("a", 1, 0), (11, 0));
+        script.at(100, 1_520).grant_after_wait("r", "b", 2, (12, 0));
+
+        assert_eq!(check(&Facts::read(&script.calls())), []);
+    }
+
     #[test]
     fn a_grant_after_the_full_ttl_or_after_a_release_passes() {
         let mut script = Script::new();

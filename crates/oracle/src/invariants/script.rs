@@ -108,6 +108,11 @@ impl Script {
         self.add(acquire(resource, owner, token, 500), (409, body), at);
     }
 
+    /// A change of the policy whose answer was lost.
+    pub(super) fn change_policy_unknown(&mut self) {
+        self.push(Op::ChangePolicy { replaces: 0, policy: json!({}) }, Outcome::Unknown("lost".to_owned()));
+    }
+
     /// A release whose answer was lost.
     pub(super) fn release_unknown(&mut self, resource: &str, token: u64) {
         self.push(release(resource, token), Outcome::Unknown("lost".to_owned()));

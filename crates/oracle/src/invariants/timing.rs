@@ -11,7 +11,9 @@ pub struct HandOver {
     pub token: u64,
     /// The lease that came next.
     pub next: u64,
-    /// From the lease's end, at the latest that anybody was told, to the waiter's answer.
+    /// How long its lock-delay kept the resource closed.
+    pub closed_ms: u64,
+    /// From the end of both, at the latest that anybody was told, to the waiter's answer.
     pub delay_ms: u64,
 }
 
@@ -46,7 +48,7 @@ fn hand_over(facts: &Facts<'_>, before: &Fact<'_>, after: &Fact<'_>) -> Option<H
         return None;
     }
     let delay_ms = after.call.ended_us.saturating_sub(until_us) / 1_000;
-    Some(HandOver { token: *token, next: *next, delay_ms })
+    Some(HandOver { token: *token, next: *next, closed_ms: lease.delay_ms, delay_ms })
 }
 
 #[cfg(test)]
@@ -62,6 +64,6 @@ mod tests {
 
         let found = hand_overs(&script.calls());
 
-        assert_eq!(found, [HandOver { token: 1, next: 2, delay_ms: 110 }]);
+        assert_eq!(found, [HandOver { token: 1, next: 2, closed_ms: 0, delay_ms: 110 }]);
     }
 }

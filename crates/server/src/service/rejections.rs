@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_flood_of_reports_is_logged_in_part_and_says_so() {
         let rejections = Rejections::default();
-        let begun = Instant::now();
+        let begun = kunci_process::now();
         let told = (0..LINES_MAX + 7).filter_map(|_| rejections.next_line(begun));
         assert_eq!(told.collect::<Vec<_>>(), vec![0; LINES_MAX as usize]);
         assert_eq!(rejections.next_line(begun + WINDOW / 2), None);

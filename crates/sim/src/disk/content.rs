@@ -26,6 +26,8 @@ pub(super) struct Content {
     last_write: usize,
     /// A crash left its end cut or as zeros, and nobody cut that away yet.
     is_torn: bool,
+    /// How often bytes that were there have changed, or gone.
+    rewrites: u64,
 }
 
 pub(super) fn lock(file: &Arc<Mutex<Content>>) -> MutexGuard<'_, Content> {
@@ -39,6 +41,11 @@ impl Content {
 
     pub(super) fn synced(&self) -> usize {
         self.synced
+    }
+
+    #[cfg(kunci_plants)]
+    pub(super) fn rewrites(&self) -> u64 {
+        self.rewrites
     }
 
     pub(super) fn is_torn(&self) -> bool {
@@ -58,6 +65,7 @@ impl Content {
         if length < self.synced && self.before_cut.is_none() {
             self.before_cut = Some(self.bytes[..self.synced].to_vec());
         }
+        self.rewrites += 1;
         self.bytes.truncate(length);
         self.synced = self.synced.min(length);
         self.last_write = self.last_write.min(length);
@@ -72,12 +80,14 @@ impl Content {
 
     /// What a failed sync may do on the way: what it couldn't write is gone from memory too.
     pub(super) fn forget_unsynced(&mut self) {
+        self.rewrites += 1;
         self.bytes.truncate(self.synced);
         self.last_write = self.last_write.min(self.synced);
     }
 
     /// The machine crashes. Says in words what is left.
     pub(super) fn crash(&mut self, loss: Loss, random: &mut Seeded) -> String {
+        self.rewrites += 1;
         if let Some(before) = self.before_cut.take()
             && (loss == Loss::All || loss != Loss::Nothing && random.hits_ppm(500_000))
         {
@@ -123,6 +133,7 @@ impl Content {
 
     /// Flips one bit of what is on the disk. Says which.
     pub(super) fn flip(&mut self, random: &mut Seeded) -> usize {
+        self.rewrites += 1;
         let bit = random.index(self.synced * 8);
         if let Some(byte) = self.bytes.get_mut(bit / 8) {
             *byte ^= 1 << (bit % 8);

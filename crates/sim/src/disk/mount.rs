@@ -81,6 +81,8 @@ impl Mount {
             Wanted::Content(content, length) => content::lock(&content).sync(length),
             Wanted::Names(folder, count) => state.names.sync(&folder, count),
         }
+        #[cfg(kunci_plants)]
+        state.note_log();
         Ok(())
     }
 

@@ -108,6 +108,12 @@ impl Names {
         })
     }
 
+    /// Whether a crash leaves this file its name.
+    #[cfg(kunci_plants)]
+    pub(super) fn is_on_disk(&self, path: &Path, file: &Arc<Mutex<Content>>) -> bool {
+        matches!(self.on_disk.get(path), Some(Named::File(named)) if Arc::ptr_eq(named, file))
+    }
+
     /// All files that a crash could leave, each once, also those that have no name any more.
     pub(super) fn all_files(&self) -> Vec<(PathBuf, Arc<Mutex<Content>>)> {
         let mut all: Vec<(PathBuf, Arc<Mutex<Content>>)> = Vec::new();

@@ -13,7 +13,7 @@ pub(super) async fn drift(world: World, mut random: Seeded) -> bool {
     let Some(grip) = world.grip(&mut random) else { return false };
     let off = i32::try_from(random.below(2 * STATED_PPM + 1)).unwrap_or(0) - 500;
     set(&world, &grip.name, off);
-    last(&mut random, 2_000, 20_000).await;
+    last(&world, &mut random, 1_000, 8_000).await;
     set(&world, &grip.name, 0);
     true
 }

@@ -60,8 +60,8 @@ async fn cut_for_a_while(world: &World, ways: Ways, random: &mut Seeded) -> bool
     }
     world.tell(|| format!("cut: {}", words(&ways)));
     ways.iter().for_each(|(from, to)| world.network().cut(from, to));
-    let to_ms = if random.below(4) == 0 { 25_000 } else { 5_000 };
-    last(random, 100, to_ms).await;
+    let to_ms = if random.below(4) == 0 { 12_000 } else { 4_000 };
+    last(world, random, 100, to_ms).await;
     ways.iter().for_each(|(from, to)| world.network().mend(from, to));
     world.tell(|| format!("mended: {}", words(&ways)));
     true

@@ -34,7 +34,7 @@ pub(super) async fn leader_dies(world: World, mut random: Seeded) -> bool {
 pub(super) async fn stop(world: World, mut random: Seeded) -> bool {
     let Some(grip) = world.grip(&mut random) else { return false };
     world.stop(&grip.name).await;
-    last(&mut random, 0, 2_000).await;
+    last(&world, &mut random, 0, 2_000).await;
     world.start(&grip.name, Founding::WhenAsked);
     true
 }
@@ -47,7 +47,7 @@ pub(super) async fn all_die(world: World, mut random: Seeded) -> bool {
     grips.iter().for_each(|grip| world.kill(&grip.name, death));
     let is_any = !grips.is_empty();
     while !grips.is_empty() {
-        last(&mut random, 0, 1_500).await;
+        last(&world, &mut random, 0, 1_500).await;
         let grip = grips.swap_remove(random.index(grips.len()));
         world.start(&grip.name, Founding::WhenAsked);
     }
@@ -56,7 +56,7 @@ pub(super) async fn all_die(world: World, mut random: Seeded) -> bool {
 
 async fn die(world: &World, grip: &Grip, death: Death, random: &mut Seeded) {
     world.kill(&grip.name, death);
-    last(random, 0, 4_000).await;
+    last(world, random, 0, 3_000).await;
     world.start(&grip.name, Founding::WhenAsked);
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn fail(world: World, mut random: Seeded) -> bool {
     };
     let Some((before, life)) = set(true) else { return false };
     world.trace().tell(&grip.name, || "its syncs fail".to_owned());
-    last(&mut random, 50, 2_000).await;
+    last(&world, &mut random, 50, 2_000).await;
     let Some((after, _)) = set(false) else { return false };
     let has_failed = after > before;
     if has_failed {

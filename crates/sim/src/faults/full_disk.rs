@@ -24,7 +24,7 @@ pub(super) async fn fill(world: World, mut random: Seeded) -> bool {
     };
     let Some((before, life)) = set(Some(free)) else { return false };
     world.trace().tell(&grip.name, || format!("its disk has room for {free} bytes more"));
-    last(&mut random, 1_000, 8_000).await;
+    last(&world, &mut random, 1_000, 5_000).await;
     let Some((after, _)) = set(None) else { return false };
     if after > before {
         sleep(STOPS_WITHIN).await;

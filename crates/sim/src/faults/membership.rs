@@ -12,9 +12,8 @@ const MEMBERS_MIN: usize = 3;
 
 /// The leader gives leadership to another member.
 pub(super) async fn transfer(world: World, mut random: Seeded) -> bool {
-    let Some((name, _, replica)) = world.leader() else { return false };
-    let others: Vec<u64> = replica.status().members.iter().map(|member| member.id).collect();
-    drop(replica);
+    let Some((name, ..)) = world.leader() else { return false };
+    let others: Vec<u64> = world.members().into_iter().flatten().map(|member| member.id).collect();
     let to = random.pick(&others).copied().filter(|_| random.below(2) == 0);
     world.trace().tell(&name, || format!("is asked to give leadership to {to:?}"));
     world.ask_leader(move |replica| async move { replica.transfer_lead(to).await }).await.is_some()
@@ -30,7 +29,7 @@ pub(super) async fn grow_and_shrink(world: World, mut random: Seeded) -> bool {
         world.start(&new, Founding::WhenAsked);
         world.admit(&new, None).await;
     }
-    last(&mut random, 0, 3_000).await;
+    last(&world, &mut random, 0, 3_000).await;
     if world.names().len() > MEMBERS_MIN
         && let Some(grip) = world.grip(&mut random)
         && let Some(id) = id(&world, &grip.name)
@@ -38,7 +37,7 @@ pub(super) async fn grow_and_shrink(world: World, mut random: Seeded) -> bool {
         world.tell(|| format!("{}, node {id}, is to be removed", grip.name));
         world.expel(id).await;
         // It may go on for a while without knowing.
-        last(&mut random, 0, 2_000).await;
+        last(&world, &mut random, 0, 2_000).await;
         world.kill(&grip.name, Death::Process);
         world.remove_machine(&grip.name);
     }
@@ -53,7 +52,7 @@ pub(super) async fn wipe_and_replace(world: World, mut random: Seeded) -> bool {
     world.kill(&grip.name, Death::Process);
     world.with_machine(&grip.name, |machine| machine.disk.wipe());
     world.trace().tell(&grip.name, || format!("node {id} has lost its data"));
-    last(&mut random, 0, 2_000).await;
+    last(&world, &mut random, 0, 2_000).await;
     world.start(&grip.name, Founding::WhenAsked);
     world.admit(&grip.name, Some(id)).await;
     true

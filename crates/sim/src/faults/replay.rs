@@ -18,7 +18,7 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 pub(super) async fn duplicate(world: World, mut random: Seeded) -> bool {
     let Some(said) = world.network().recorded(&mut random) else { return false };
     let Some(name) = random.pick(&world.names()).cloned() else { return false };
-    last(&mut random, 0, 2_000).await;
+    last(&world, &mut random, 0, 2_000).await;
     let ghost = format!("g{}", random.below(1_000_000));
     let plug = world.network().plug(&ghost);
     let address = format!("{name}:{NATIVE}");

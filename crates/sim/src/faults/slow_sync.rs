@@ -12,7 +12,7 @@ pub(super) async fn slow(world: World, mut random: Seeded) -> bool {
     let between = (Duration::from_millis(most_ms / 4), Duration::from_millis(most_ms));
     world.trace().tell(&grip.name, || format!("its syncs take {between:?}"));
     world.with_machine(&grip.name, |machine| machine.disk.set_sync_time(Some(between)));
-    last(&mut random, 500, 8_000).await;
+    last(&world, &mut random, 300, 4_000).await;
     world.with_machine(&grip.name, |machine| machine.disk.set_sync_time(None));
     true
 }
@@ -22,7 +22,7 @@ pub(super) async fn hang(world: World, mut random: Seeded) -> bool {
     let Some(grip) = world.grip(&mut random) else { return false };
     world.trace().tell(&grip.name, || "its syncs hang".to_owned());
     world.with_machine(&grip.name, |machine| machine.disk.set_hanging(true));
-    last(&mut random, 200, 6_000).await;
+    last(&world, &mut random, 200, 4_000).await;
     world.with_machine(&grip.name, |machine| machine.disk.set_hanging(false));
     true
 }

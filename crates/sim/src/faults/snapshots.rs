@@ -15,9 +15,9 @@ pub(super) async fn make(world: World, mut random: Seeded) -> bool {
     world.trace().tell(&grip.name, || "is to make a snapshot".to_owned());
     life.process.spawn(async move { replica.trigger_snapshot().await });
     if random.below(3) == 0 {
-        last(&mut random, 0, 40).await;
+        last(&world, &mut random, 0, 40).await;
         world.kill(&grip.name, Death::Process);
-        last(&mut random, 0, 2_000).await;
+        last(&world, &mut random, 0, 2_000).await;
         world.start(&grip.name, Founding::WhenAsked);
     }
     true

@@ -12,8 +12,8 @@ pub(super) async fn pause(world: World, mut random: Seeded) -> bool {
     };
     world.trace().tell(&grip.name, || "stands still".to_owned());
     life.process.pause();
-    let to_ms = if random.below(3) == 0 { 8_000 } else { 800 };
-    last(&mut random, 20, to_ms).await;
+    let to_ms = if random.below(3) == 0 { 6_000 } else { 800 };
+    last(&world, &mut random, 20, to_ms).await;
     life.process.resume();
     world.trace().tell(&grip.name, || "goes on".to_owned());
     true
@@ -27,7 +27,7 @@ pub(super) async fn suspend(world: World, mut random: Seeded) -> bool {
     };
     world.trace().tell(&grip.name, || "is suspended".to_owned());
     life.process.suspend();
-    last(&mut random, 500, 10_000).await;
+    last(&world, &mut random, 500, 6_000).await;
     life.process.resume();
     world.trace().tell(&grip.name, || "wakes up".to_owned());
     true

@@ -27,7 +27,7 @@ pub(super) async fn tear(world: World, mut random: Seeded) -> bool {
     }
     let before = disk.counts().torn_files;
     world.kill(&grip.name, Death::Machine(Loss::Torn));
-    last(&mut random, 0, 3_000).await;
+    last(&world, &mut random, 0, 3_000).await;
     world.start(&grip.name, Founding::WhenAsked);
     disk.counts().torn_files > before
 }

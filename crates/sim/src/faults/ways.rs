@@ -33,7 +33,7 @@ async fn worsen(world: &World, quality: Quality, random: &mut Seeded) -> bool {
     };
     world.trace().tell(&one, || format!("is badly reached: {quality:?}"));
     set(quality);
-    last(random, 500, 10_000).await;
+    last(world, random, 300, 5_000).await;
     set(world.network().usual());
     world.trace().tell(&one, || "is reached as usual".to_owned());
     true

@@ -1,11 +1,12 @@
 //! Waiters that were attached from their first moment in the queue to their last.
 //!
 //! Owns: who that is. A waiter's call ends with an answer of the log only if it stayed open all the time; and when its
-//! request was asked for just once, no other call was the one that was attached.
+//! request was asked for just once, no other call was the one that was attached. An event names an owner and no request;
+//! so whose it is, is only known of an owner with a single request.
 
 use super::Case;
 use kunci_oracle::{Call, Op, Told};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By the revision at which they left the queue: what such waiters were told.
 pub(super) fn by_revision<'a>(case: &'a Case<'_>) -> BTreeMap<u64, &'a Call> {
@@ -27,4 +28,15 @@ pub(super) fn by_revision<'a>(case: &'a Case<'_>) -> BTreeMap<u64, &'a Call> {
         Some((revision, call))
     });
     answers.collect()
+}
+
+/// Owners that made one request, however often it was asked for.
+pub(super) fn owners_of_one<'a>(case: &'a Case<'_>) -> BTreeSet<&'a str> {
+    let mut requests: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for call in case.calls() {
+        if let Op::Acquire { owner, request, .. } | Op::Cancel { owner, request, .. } = &call.op {
+            requests.entry(owner).or_default().insert(request);
+        }
+    }
+    requests.into_iter().filter(|(_, requests)| requests.len() == 1).map(|(owner, _)| owner).collect()
 }

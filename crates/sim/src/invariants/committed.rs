@@ -19,19 +19,22 @@ pub(super) struct Happened {
 /// All of them.
 pub(super) struct Committed {
     by_revision: BTreeMap<u64, Option<Happened>>,
+    policy_changes: Vec<u64>,
     /// The largest revision that any node has at the end.
     pub(super) last: u64,
 }
 
 impl Committed {
     pub(super) fn of(world: &World) -> Self {
-        let by_revision = world.committed(|events| {
-            events.iter().map(|(revision, event)| (*revision, happened(event))).collect()
+        let (by_revision, policy_changes) = world.committed(|events| {
+            let changes = events.iter().filter(|(_, event)| event.kind == EventKind::PolicyChanged);
+            let changes = changes.map(|(revision, _)| *revision).collect();
+            (events.iter().map(|(revision, event)| (*revision, happened(event))).collect(), changes)
         });
         let lives = world.lives();
         let replicas = lives.iter().filter_map(|(_, life)| life.replica());
         let last = replicas.map(|replica| replica.local_view(|_| ()).revision.get()).max();
-        Self { by_revision, last: last.unwrap_or(0) }
+        Self { by_revision, policy_changes, last: last.unwrap_or(0) }
     }
 
     /// What has this revision; the outer `None` is a gap.
@@ -42,6 +45,11 @@ impl Committed {
     /// Everything about resources, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Happened)> {
         self.by_revision.iter().filter_map(|(revision, happened)| Some((*revision, happened.as_ref()?)))
+    }
+
+    /// The revisions at which the limits changed.
+    pub(super) fn policy_changes(&self) -> impl Iterator<Item = u64> {
+        self.policy_changes.iter().copied()
     }
 
     /// Whether no revision is missing between two.

@@ -8,8 +8,8 @@ use kunci_oracle::{Op, Outcome};
 const WITHIN_US: u64 = 2_400_000;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
-    let Some(well_since_us) = case.gathered.well_since_us else { return Vec::new() };
-    let later = case.calls().iter().filter(|call| call.began_us > well_since_us);
+    let Some(well) = &case.gathered.well else { return Vec::new() };
+    let later = case.calls().iter().filter(|call| call.began_us > well.start && call.ended_us < well.end);
     let silent = later.filter(|call| {
         let wait_us = if let Op::Acquire { wait_ms, .. } = call.op { wait_ms * 1_000 } else { 0 };
         matches!(call.outcome, Outcome::Unknown(_)) && call.ended_us - call.began_us >= WITHIN_US + wait_us

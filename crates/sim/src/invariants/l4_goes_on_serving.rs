@@ -7,12 +7,12 @@ use super::{Case, Found};
 const GAP_MAX_US: u64 = 4_000_000;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
-    let Some(well_since_us) = case.gathered.well_since_us else { return Vec::new() };
+    let Some(well) = &case.gathered.well else { return Vec::new() };
     let is_served = |status: u16| status < 500;
     let ends =
         case.calls().iter().filter(|call| call.answer().is_some_and(|answer| is_served(answer.status)));
-    let mut ends: Vec<u64> = ends.map(|call| call.ended_us).filter(|end| *end >= well_since_us).collect();
-    ends.push(well_since_us);
+    let mut ends: Vec<u64> = ends.map(|call| call.ended_us).filter(|end| well.contains(end)).collect();
+    ends.extend([well.start, well.end]);
     ends.sort_unstable();
     let gaps = ends.windows(2).filter(|pair| pair[1] - pair[0] > GAP_MAX_US);
     gaps.map(|pair| {

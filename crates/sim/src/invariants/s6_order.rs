@@ -17,8 +17,10 @@ struct Waiter<'a> {
 pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
     let mut found = case.breaches_of("S6");
     let attached = asked_once::by_revision(case);
+    let known = asked_once::owners_of_one(case);
     let mut queues: BTreeMap<&str, Vec<Waiter<'_>>> = BTreeMap::new();
-    for (revision, happened) in case.committed.iter() {
+    // Whose event it is, isn't known of an owner with several requests: it passes nobody, and nobody passes it.
+    for (revision, happened) in case.committed.iter().filter(|(_, one)| known.contains(one.owner.as_str())) {
         let queue = queues.entry(&happened.resource).or_default();
         let owner = happened.owner.as_str();
         match happened.change {
@@ -26,20 +28,16 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
             Change::Granted { .. } | Change::TimedOut | Change::Cancelled | Change::Dropped => {
                 let place = queue.iter().position(|waiter| waiter.owner == owner);
                 if matches!(happened.change, Change::Granted { .. }) {
+                    // Who wasn't in the queue passes everybody.
                     let before = place.unwrap_or(queue.len());
                     for earlier in queue.iter_mut().take(before) {
                         earlier.passed_by.get_or_insert((owner, revision));
                     }
                 }
-                // Of two requests of one owner nobody can tell which one this is.
-                let is_sure = queue.iter().filter(|waiter| waiter.owner == owner).count() == 1;
-                if let Some(place) = place {
-                    let waiter = queue.remove(place);
-                    let call =
-                        attached.get(&revision).filter(|call| call.op.resource() == Some(&happened.resource));
-                    if is_sure && let Some(call) = call {
-                        found.extend(passed_over(case, &waiter, (&happened.resource, revision), call));
-                    }
+                let Some(waiter) = place.map(|place| queue.remove(place)) else { continue };
+                let of_resource = |call: &&&Call| call.op.resource() == Some(&happened.resource);
+                if let Some(call) = attached.get(&revision).filter(of_resource) {
+                    found.extend(passed_over(case, &waiter, (&happened.resource, revision), call));
                 }
             }
             Change::Released { .. }

@@ -24,6 +24,13 @@ pub(super) static ALL: &[Plant] = &[
         begin: || plant(Rc::new(RenewalAlone)),
     },
     Plant {
+        name: "long_leases_not_renewed",
+        what: "renewals of leases that last for long come to nothing, and nobody is told",
+        breaks: &["renewing_holder"],
+        aim: as_drawn,
+        begin: || plant(Rc::new(LongLeasesNotRenewed)),
+    },
+    Plant {
         name: "release_answered_alone",
         what: "a release is answered by the node that it came to, and never proposed",
         breaks: &["s4_quorum"],
@@ -50,7 +57,7 @@ impl Planted for GrantBeforeQuorum {
         let reply = table.clone().apply(&entry).replies.pop()?.value;
         let is_grant =
             matches!(&reply, Reply::Acquire(AcquireReply::Granted(grant)) if grant.told == Told::First);
-        is_grant.then_some(Alone { reply, is_proposed: true })
+        is_grant.then_some(Alone { reply: Some(reply), is_proposed: true })
     }
 }
 
@@ -65,7 +72,23 @@ impl Planted for RenewalAlone {
             Some(RenewReply::Renewed { remaining_ms: current.ttl_ms, last: Last::No })
         });
         let replies: Option<Vec<RenewReply>> = replies.collect();
-        Some(Alone { reply: Reply::Renew(replies?), is_proposed: false })
+        Some(Alone { reply: Some(Reply::Renew(replies?)), is_proposed: false })
+    }
+}
+
+/// Leases that last for longer than so many milliseconds.
+const LONG_MS: u64 = 5_000;
+
+struct LongLeasesNotRenewed;
+
+impl Planted for LongLeasesNotRenewed {
+    fn answers_alone(&self, table: &LockTable, command: &Command) -> Option<Alone> {
+        let Command::Renew(renew) = command else { return None };
+        let is_long = renew
+            .leases
+            .iter()
+            .any(|renewal| table.current(&renewal.resource).is_some_and(|current| current.ttl_ms > LONG_MS));
+        is_long.then_some(Alone { reply: None, is_proposed: false })
     }
 }
 
@@ -76,7 +99,7 @@ impl Planted for ReleaseAlone {
         let Command::Release(release) = command else { return None };
         let Proof::LeaseId(id) = release.proof else { return None };
         table.current(&release.resource).filter(|grant| grant.lease_id == id)?;
-        Some(Alone { reply: Reply::Release(ReleaseReply::Released(Told::First)), is_proposed: false })
+        Some(Alone { reply: Some(Reply::Release(ReleaseReply::Released(Told::First))), is_proposed: false })
     }
 }
 

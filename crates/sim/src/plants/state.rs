@@ -23,6 +23,20 @@ pub(super) static ALL: &[Plant] = &[
         begin: || planted::plant(Bug::WakeUpLost),
     },
     Plant {
+        name: "wake_up_lost_unseen",
+        what: "the same, and the table's own invariants don't see it",
+        breaks: &["lost_wake_up"],
+        aim: as_drawn,
+        begin: || planted::plant(Bug::WakeUpLostUnseen),
+    },
+    Plant {
+        name: "waiters_stay",
+        what: "a waiter whose client is gone keeps its place until its wait is over",
+        breaks: &["l3_waiters_leave"],
+        aim: |plan| plan.storm = Duration::from_secs(60),
+        begin: || planted::plant(Bug::WaitersStay),
+    },
+    Plant {
         name: "last_waiter_first",
         what: "the waiter that came last is served first",
         breaks: &["s6_order"],

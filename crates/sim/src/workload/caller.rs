@@ -239,6 +239,10 @@ fn request(op: &Op) -> Asked {
         Op::List { prefix } => {
             ("GET", format!("/locks?prefix={}&limit=1000", prefix.replace('/', "%2F")), None)
         }
+        Op::Policy => ("GET", "/policy".to_owned(), None),
+        Op::ChangePolicy { replaces, policy } => {
+            ("PUT", "/policy".to_owned(), Some(json!({ "replaces": replaces, "policy": policy })))
+        }
     };
     Asked { method, path, body }
 }

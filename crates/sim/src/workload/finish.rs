@@ -1,10 +1,14 @@
 //! When the load ends, and what was on its way then.
 //!
-//! Owns: the moment from which everything is well again, and the one from which nothing new begins. Never: stops anybody.
+//! Owns: the time while everything is well again, the last trial (`finish/trial.rs`), and the moment from which nothing new
+//! begins. Never: stops anybody.
+
+mod trial;
 
 use crate::world::World;
 use kunci_replica::Lead;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -18,11 +22,18 @@ const WELL_FOR: Duration = Duration::from_secs(9);
 /// A write that is on its way.
 type Arrival = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// While nothing is at fault.
+#[derive(Clone, Copy, Default)]
+struct Well {
+    since: Option<Instant>,
+    until: Option<Instant>,
+}
+
 /// A clone is another handle to the same.
 #[derive(Clone)]
 pub(super) struct Finish {
     finished: CancellationToken,
-    well_since: Arc<Mutex<Option<Instant>>>,
+    well: Arc<Mutex<Well>>,
     arrivals: mpsc::UnboundedSender<Arrival>,
 }
 
@@ -35,7 +46,7 @@ impl Finish {
                 tokio::spawn(arrival);
             }
         });
-        let finish = Self { finished: CancellationToken::new(), well_since: Arc::default(), arrivals };
+        let finish = Self { finished: CancellationToken::new(), well: Arc::default(), arrivals };
         tokio::spawn(finish.clone().look(world.clone()));
         finish
     }
@@ -46,9 +57,15 @@ impl Finish {
             sleep(Duration::from_millis(50)).await;
         }
         sleep(SETTLES_WITHIN).await;
-        *self.well_since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.well().since = Some(Instant::now());
         sleep(WELL_FOR).await;
+        self.well().until = Some(Instant::now());
+        trial::kill_the_leader(&world).await;
         self.finished.cancel();
+    }
+
+    fn well(&self) -> MutexGuard<'_, Well> {
+        self.well.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing new should begin.
@@ -61,9 +78,16 @@ impl Finish {
         self.finished.cancelled().await;
     }
 
-    /// Since when everything has been well.
-    pub(super) fn well_since(&self) -> Option<Instant> {
-        *self.well_since.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether everything is well, or was until the leader was killed, which changes nothing for who can wait.
+    pub(super) fn is_well(&self) -> bool {
+        self.well().since.is_some()
+    }
+
+    /// While everything was well, in us of the world.
+    pub(super) fn well_us(&self, world: &World) -> Option<Range<u64>> {
+        let us = |at: Instant| u64::try_from((at - world.began()).as_micros()).unwrap_or(u64::MAX);
+        let Well { since, until } = *self.well();
+        Some(us(since?)..us(until?))
     }
 
     /// Lets something arrive that its sender has no hold on any more.

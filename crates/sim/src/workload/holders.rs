@@ -7,6 +7,7 @@ use super::beliefs::Beliefs;
 use super::caller::now_us;
 use super::finish::Finish;
 use super::store::Store;
+use super::witness::Witness;
 use crate::invariants::renewing_holder::{self, Lost};
 use crate::network::{Leaving, Plug};
 use crate::randomness::Seeded;
@@ -17,10 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Contended resources.
+/// Contended resources, and as many for long holds.
 const RESOURCES: u64 = 2;
-/// A lease of this TTL outlives any election.
-const SURVIVES: Duration = Duration::from_secs(8);
+/// A lease of this TTL outlives any election, with time for a client to find the new leader.
+const SURVIVES: Duration = Duration::from_secs(9);
+/// Some of those are held for longer than they last, in steps of up to a half of that.
+const STEPS_OF_LONG: (u64, u64) = (2, 7);
 /// A program's clock is off by so much at most, in millionths: what the contract allows for.
 const RATE_PPM: u64 = 500;
 
@@ -44,8 +47,8 @@ pub(super) async fn live(shared: Shared, number: u64) {
         let rate = i32::try_from(random.below(2 * RATE_PPM + 1)).unwrap_or(0) - 500;
         process.set_rate(rate);
         world.trace().tell(&name, || format!("life {life} begins, its clock off by {rate} ppm"));
-        let one = Holder::new(shared.clone(), &name, life, process.clone());
-        let running = process.spawn(one.work(plug));
+        let one = Holder::new(shared.clone(), &name, life, (process.clone(), plug));
+        let running = process.spawn(one.work());
         befall(&shared, &name, &process, &mut random).await;
         if !process.is_killed() {
             // Nothing befalls it any more: it ends by itself.
@@ -99,13 +102,14 @@ struct Holder {
     shared: Shared,
     name: String,
     process: Process,
+    plug: Plug,
     random: Seeded,
 }
 
 impl Holder {
-    fn new(shared: Shared, name: &str, life: u64, process: Process) -> Self {
+    fn new(shared: Shared, name: &str, life: u64, (process, plug): (Process, Plug)) -> Self {
         let random = shared.world.random(&format!("{name}.{life}"));
-        Self { shared, name: name.to_owned(), process, random }
+        Self { shared, name: name.to_owned(), process, plug, random }
     }
 
     fn tell(&self, what: impl FnOnce() -> String) {
@@ -117,8 +121,8 @@ impl Holder {
         kunci_process::sleep(Duration::from_millis(ms)).await;
     }
 
-    async fn work(mut self, plug: Plug) {
-        let plug = Arc::new(plug);
+    async fn work(mut self) {
+        let plug = Arc::new(self.plug.clone());
         let client = loop {
             if self.shared.finish.is_finished() {
                 return;
@@ -138,10 +142,13 @@ impl Holder {
     }
 
     async fn hold(&mut self, client: &Client) {
-        let resource = format!("held/{}", self.random.below(RESOURCES));
-        // Once nothing is at fault, a lease that survives an election is never lost.
-        let is_long = self.shared.finish.well_since().is_some() && self.random.below(3) == 0;
-        let ttl = if is_long { SURVIVES } else { Duration::from_millis(self.random.between(1_000, 3_000)) };
+        // A lease that survives an election is never lost while its holder is served.
+        let is_long = self.random.below(if self.shared.finish.is_well() { 3 } else { 6 }) == 0;
+        let ttl_ms =
+            if is_long { self.random.between(9_000, 12_000) } else { self.random.between(1_000, 3_000) };
+        let ttl = Duration::from_millis(ttl_ms);
+        let kind = if is_long { "long" } else { "held" };
+        let resource = format!("{kind}/{}", self.random.below(RESOURCES));
         let delay = if self.random.below(6) == 0 { Duration::from_millis(300) } else { Duration::ZERO };
         let wait = Duration::from_millis(self.random.between(500, 6_000));
         let asked = client.lock(&resource).ttl(ttl).lock_delay(delay);
@@ -166,12 +173,14 @@ impl Holder {
 
     async fn use_lock(&mut self, lock: Arc<HeldLock>, ttl: Duration) {
         let (resource, token) = (lock.resource().to_string(), lock.token().get());
-        let was_well = self.shared.finish.well_since().is_some() && ttl >= SURVIVES;
+        let was_well = self.shared.finish.is_well() && ttl >= SURVIVES;
         self.tell(|| format!("holds {resource} with token {token}"));
         self.shared.beliefs.add(&self.process, &self.name, &lock);
         super::check_beliefs(&self.shared.world, &self.shared.beliefs);
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let witness = (ttl >= SURVIVES).then(|| Witness::begin(&self.shared.world, &self.plug, &lock));
         let steps = match self.random.below(4) {
+            0 | 1 if witness.is_some() => self.random.between(STEPS_OF_LONG.0, STEPS_OF_LONG.1),
             0 => self.random.between(4, 14),
             _ => self.random.between(0, 3),
         };
@@ -184,7 +193,8 @@ impl Holder {
         }
         if let Err(InDoubt::Lost(loss)) = lock.check() {
             self.tell(|| format!("lost {resource} with token {token}: {loss}"));
-            let lost = Lost { who: &self.name, resource: &resource, token, loss, was_well };
+            let served_for = witness.as_ref().map(Witness::served_for).unwrap_or_default();
+            let lost = Lost { who: &self.name, resource: &resource, token, loss, was_well, served_for };
             renewing_holder::check(&self.shared.world, &lost);
         }
         self.shared.world.counts().operations += 1;

@@ -4,6 +4,7 @@
 //! request id on another node, late proofs, and reads. Never: an opinion about an answer; those are in `invariants`.
 
 use super::caller::Caller;
+use super::policy;
 use crate::randomness::Seeded;
 use crate::world::World;
 use kunci_oracle::{History, Op, Told};
@@ -13,6 +14,10 @@ use std::time::Duration;
 const TRIES: u32 = 40;
 /// Of a hundred jobs so many have an answer lost on purpose.
 const LOST_ANSWERS: u64 = 10;
+/// Of a hundred requests so many have the owner that others of their client have too.
+const SHARED_OWNERS: u64 = 15;
+/// Before a hundred jobs of one client the limits change so often, where they do at all.
+const POLICY_CHANGES: u64 = 4;
 /// Resources change after this time, so that the history of each stays short.
 const EPOCH: Duration = Duration::from_secs(15);
 /// Contended resources at a time.
@@ -22,8 +27,13 @@ const HOT: u64 = 3;
 pub(super) struct Worker {
     world: World,
     number: u64,
+    life: u64,
+    /// How many requests it has made.
+    requests: u64,
     caller: Caller,
     random: Seeded,
+    /// The limits change in some worlds.
+    changes_policy: bool,
 }
 
 /// A lease that this client was told of.
@@ -42,7 +52,9 @@ impl Worker {
         history: &History,
     ) -> Self {
         let random = world.random(&format!("client {number}.{life}"));
-        Self { world: world.clone(), number, caller: Caller::new(world, number, plug, history), random }
+        let changes_policy = world.random("policies").below(3) > 0;
+        let caller = Caller::new(world, number, plug, history);
+        Self { world: world.clone(), number, life, requests: 0, caller, random, changes_policy }
     }
 
     fn percent(&mut self, of_hundred: u64) -> bool {
@@ -68,6 +80,9 @@ impl Worker {
         if self.percent(25) {
             self.caller.turn();
         }
+        if self.changes_policy && self.percent(POLICY_CHANGES) {
+            policy::change(&mut self.caller, &mut self.random).await;
+        }
         match self.random.below(100) {
             0..22 => self.look().await,
             22..32 => self.give_up_waiting().await,
@@ -78,10 +93,21 @@ impl Worker {
         self.pause(0, 550).await;
     }
 
+    /// The events of a cluster name owners and never requests. Most requests have an owner of their own, so that it is
+    /// known whose event it is; with the others an owner asks again while it still waits or holds.
+    fn owner(&mut self) -> String {
+        self.requests += 1;
+        if self.percent(SHARED_OWNERS) {
+            format!("client-{}", self.number)
+        } else {
+            format!("client-{}.{}.{}", self.number, self.life, self.requests)
+        }
+    }
+
     fn acquire(&mut self, resource: String, wait_ms: u64) -> Op {
         Op::Acquire {
             resource,
-            owner: format!("client-{}", self.number),
+            owner: self.owner(),
             request: format!("{:016x}{:016x}", self.random.bits(), self.random.bits()),
             ttl_ms: self.random.between(1_000, 3_000),
             wait_ms,
@@ -194,12 +220,18 @@ impl Worker {
 
     /// Queues, hangs up, and cancels; a grant that came first is given back.
     async fn give_up_waiting(&mut self) {
-        let (resource, wait_ms) = (self.hot(), self.random.between(500, 6_000));
+        // Some would have waited for long.
+        let most_ms = if self.percent(60) { 90_000 } else { 6_000 };
+        let (resource, wait_ms) = (self.hot(), self.random.between(500, most_ms));
         let op = self.acquire(resource, wait_ms);
         let Op::Acquire { resource, owner, request, ttl_ms, .. } = &op else { return };
         let within = Duration::from_millis(self.random.between(1, 1_500));
         drop(self.caller.once_within(&op, within).await);
         self.caller.turn();
+        if self.percent(40) {
+            // It goes without a word.
+            return;
+        }
         let cancel =
             Op::Cancel { resource: resource.clone(), owner: owner.clone(), request: request.clone() };
         if let Some(Told::Granted { lease, .. }) = self.settle(&cancel, TRIES).await {

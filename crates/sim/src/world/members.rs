@@ -3,9 +3,9 @@
 //! Owns: forming it, and asking its leader for changes, as an operator does. Never: a change that the product doesn't make
 //! itself.
 
-use super::World;
+use super::{Death, World};
 use crate::node::{Life, member};
-use kunci_replica::{Lead, Replica};
+use kunci_replica::{ChangeRefused, Lead, MemberStatus, Replica};
 use kunci_server::node::Founding;
 use std::fmt;
 use std::time::Duration;
@@ -15,6 +15,13 @@ use tokio::time::{sleep, timeout};
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How long an operator waits for an answer.
 const ASKED_WITHIN: Duration = Duration::from_secs(15);
+
+/// What came of asking for a new member.
+enum Asked {
+    TakenIn,
+    /// It has an id that was given up meanwhile.
+    MustBeEmptied,
+}
 
 impl World {
     /// The node that leads and knows it.
@@ -45,12 +52,24 @@ impl World {
         loop {
             let (peer_asked, instead_now) = (peer.clone(), instead.filter(|id| self.is_member(*id)));
             let asked = self.ask_leader(move |replica| async move {
-                match instead_now {
-                    Some(instead) => replica.replace_member(instead, &peer_asked).await.map(|_| ()),
-                    None => replica.add_member(&peer_asked).await.map(|_| ()),
+                let added = match instead_now {
+                    Some(instead) => replica.replace_member(instead, &peer_asked).await,
+                    None => replica.add_member(&peer_asked).await,
+                };
+                match added {
+                    Ok(_) => Ok(Asked::TakenIn),
+                    Err(ChangeRefused::WasRemoved { .. }) => Ok(Asked::MustBeEmptied),
+                    Err(refused) => Err(refused),
                 }
             });
-            let waits = if asked.await.is_some() { 20 } else { 1 };
+            let waits = match asked.await {
+                Some(Asked::TakenIn) => 20,
+                Some(Asked::MustBeEmptied) => {
+                    self.empty(name);
+                    1
+                }
+                None => 1,
+            };
             for _ in 0..waits {
                 if self.votes(&peer, instead) {
                     return;
@@ -58,6 +77,14 @@ impl World {
                 sleep(AGAIN_AFTER).await;
             }
         }
+    }
+
+    /// Does what the refusal asks for: the answer to the invitation was lost, and so the node's id is used up.
+    fn empty(&self, name: &str) {
+        self.kill(name, Death::Process);
+        self.with_machine(name, |machine| machine.disk.wipe());
+        self.trace().tell(name, || "is emptied, since its id was given up".to_owned());
+        self.start(name, Founding::WhenAsked);
     }
 
     /// Removes a member, and waits until it is none. Tries again and again.
@@ -71,16 +98,24 @@ impl World {
 
     /// Whether the leader says that the node at this address votes, and isn't the one that it is to replace.
     fn votes(&self, peer: &str, instead: Option<u64>) -> bool {
-        let Some((_, _, replica)) = self.leader() else { return false };
-        let members = replica.status().members;
-        members.iter().any(|member| {
-            member.peer == peer && member.role != kunci_replica::Role::Learner && Some(member.id) != instead
+        self.members().is_some_and(|members| {
+            members.iter().any(|member| {
+                member.peer == peer
+                    && member.role != kunci_replica::Role::Learner
+                    && Some(member.id) != instead
+            })
         })
     }
 
     fn is_member(&self, id: u64) -> bool {
-        let Some((_, _, replica)) = self.leader() else { return true };
-        replica.status().members.iter().any(|member| member.id == id)
+        self.members().is_none_or(|members| members.iter().any(|member| member.id == id))
+    }
+
+    /// The members, as the leader sees them; `None` without a leader.
+    pub fn members(&self) -> Option<Vec<MemberStatus>> {
+        let (_, life, replica) = self.leader()?;
+        // By its own clock: after a suspend, the world's would find everything that it knows of the others outdated.
+        Some(life.process.enter(|| replica.status()).members)
     }
 
     /// Asks the leader, as an operator does. `None` when there is none or it refuses, or the answer doesn't come.

@@ -30,6 +30,8 @@ impl World {
     pub(super) fn entered(&self, name: &str, replica: Replica) {
         let (world, name) = (self.clone(), name.to_owned());
         self.trace().tell(&name, || format!("is node {}", replica.node_id()));
+        #[cfg(kunci_plants)]
+        crate::invariants::watching::entered(&world, &name, replica.node_id());
         let watch = replica.watch(None);
         let leads = replica.lead_changes();
         drop(replica);
@@ -153,9 +155,7 @@ impl World {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        self.broken("l4_heals", || {
-            format!("{:?} after everything was mended: {why}", self.plan().calm + EQUAL_WITHIN)
-        });
+        self.broken("l4_heals", || format!("{EQUAL_WITHIN:?} after the load came to its end: {why}"));
     }
 
     fn are_well(&self) -> Result<(), String> {

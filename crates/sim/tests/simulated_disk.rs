@@ -7,19 +7,17 @@
     clippy::unwrap_used,
     reason = "a test that can't set up its files should fail on the spot"
 )]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the test is no process of the world: it has the runtime's clock"
-)]
 
+// What the product's own tests of its stores say and compare.
+#[path = "../../replica/tests/cluster_words/mod.rs"]
 mod cluster_words;
+#[path = "../../replica/tests/log_store_support/mod.rs"]
 mod log_store_support;
-mod replica_support;
 
 use kunci_replica::data_folder::{ClusterId, DataFolder, Expected, FolderError, Stores};
 use kunci_replica::log_store::LogStore;
 use kunci_replica::raft_types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
-use kunci_replica::{Member, Replica, ReplicaConfig, StateMachine};
+use kunci_replica::{Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig, StateMachine};
 use kunci_sim::disk::{Disk, Loss, Part};
 use kunci_sim::randomness::Seeded;
 use log_store_support::{append, entry, log_files, membership, small_files, text_of, texts, vote};
@@ -249,7 +247,9 @@ async fn after_a_failed_sync_or_write_the_log_takes_nothing_more() {
 async fn replica(disk: &Disk) -> Replica {
     let config =
         ReplicaConfig { snapshot_every_bytes: 4 << 10, ..ReplicaConfig::new(DATA, Member::default()) };
-    let (storage, (door, _)) = (disk.storage(), replica_support::door().await);
+    let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let door = PeerDoor::bind(loopback, PeerSecurity::Plain).await.unwrap();
+    let storage = disk.storage();
     let replica = if Replica::has_identity_on(&storage, Path::new(DATA)) {
         Replica::open_on(storage, config, door).await.unwrap()
     } else {
