@@ -353,8 +353,12 @@ impl Replica {
         }
     }
 
-    /// Makes a snapshot now, in the background.
+    /// Makes a snapshot now, in the background. Of a node that has applied nothing there is none: beside a log without
+    /// a vote, which it may well have, it would look as if the vote were lost.
     pub async fn trigger_snapshot(&self) {
+        if self.seat.metrics().last_applied.is_none() {
+            return;
+        }
         // A failure shows in `failed`.
         drop(self.seat.raft.trigger().snapshot().await);
     }

@@ -8,7 +8,7 @@ mod cluster_support;
 mod cluster_words;
 mod replica_support;
 
-use cluster_support::{Cluster, Node, until};
+use cluster_support::{Cluster, NewNode, Node, until};
 use cluster_words::{acquire, grant, held};
 use kunci_core::LockTable;
 use kunci_core::command::{Command, SetPolicy};
@@ -232,4 +232,32 @@ async fn a_limit_holds_whoever_leads() {
             until_same_state(&leader, &node.replica).await;
         }
     }
+}
+
+/// Case C111 and its kind: a new member that was cut off before it heard of anything has no vote and no entry. It makes no
+/// snapshot of that, and so starts again. Found by the simulated world.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_never_heard_of_anything_starts_again_whatever_is_asked_of_it() {
+    let cluster = Cluster::of(1).await;
+    let new = cluster.new_node(0).await;
+    let (leader, peer) = (cluster.led().await.replica.clone(), new.member.peer.clone());
+    let adding = tokio::spawn({
+        let peer = peer.clone();
+        async move { leader.add_member(&peer).await }
+    });
+    let NewNode { mut door, member, .. } = new;
+    let invited = door.invitation(&member).await;
+    cluster.cuts.cut_both_ways(&cluster.nodes[0].member.peer, &peer);
+    let data = tempfile::tempdir().unwrap();
+    let config = cluster.config(data.path(), &member);
+    let replica = Replica::join(config, door, invited).await.unwrap();
+
+    replica.trigger_snapshot().await;
+    sleep(Duration::from_millis(300)).await;
+    replica.stop().await;
+    let node = Node { replica, member, data: data.path().to_owned() };
+    let again = cluster.start_again(&node, &peer).await;
+
+    assert_eq!(again.replica.node_id(), node.replica.node_id());
+    adding.abort();
 }

@@ -52,6 +52,21 @@ impl Committed {
         self.policy_changes.iter().copied()
     }
 
+    /// Whether the grant `next` is known to be the one that followed the grant `token` of the same resource.
+    pub(super) fn grant_follows(&self, token: u64, next: u64) -> bool {
+        if next <= token {
+            return false;
+        }
+        let of_it = |revision| self.at(revision).flatten().map(|happened| happened.resource.as_str());
+        let resource = of_it(token);
+        let between = self.by_revision.range(token + 1..next).filter_map(|(_, happened)| happened.as_ref());
+        self.is_whole(token, next)
+            && resource == of_it(next)
+            && !between
+                .filter(|happened| Some(happened.resource.as_str()) == resource)
+                .any(|happened| matches!(happened.change, Change::Granted { .. }))
+    }
+
     /// Whether no revision is missing between two.
     pub(super) fn is_whole(&self, from: u64, to: u64) -> bool {
         self.by_revision.range(from..=to).count() as u64 == (to - from).saturating_add(1)

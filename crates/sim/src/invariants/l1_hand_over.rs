@@ -21,6 +21,10 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Found> {
         if over_us <= well.start || next.ended_us > well.end {
             continue;
         }
+        if !case.committed.grant_follows(hand_over.token, hand_over.next) {
+            // Somebody held it in between, whose answer was lost.
+            continue;
+        }
         let late = late_by_cluster_ms(case, &hand_over).filter(|late| *late > WITHIN_MS);
         if let Some(late) = late {
             found.push(told(
