@@ -18,8 +18,9 @@ use std::sync::Arc;
 /// Called by the task that applies, in the log's order, behind what it says: whatever is said here is committed. It must
 /// not block: the locks stand still meanwhile. It is shown secrets, which it must keep.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// The replica begins with a state that has all entries up to `index` in it; the next ones are shown.
-    fn begins(&self, node_id: u64, cluster_id: ClusterId, index: u64);
+    /// The replica begins with a state that has all entries up to `index` in it; the next ones are shown. Those up to
+    /// `log_end` were in its log already: nobody waits for them, and to be shown them may take a while.
+    fn begins(&self, node_id: u64, cluster_id: ClusterId, index: u64, log_end: u64);
 
     /// An entry was applied.
     fn applied(&self, seen: Seen);

@@ -141,11 +141,12 @@ async fn start(
     let observer = config.observer.clone();
     let state_machine = StateMachine::observed(snapshots.clone(), observer).map_err(OpenError::State)?;
     let machine = state_machine.machine();
-    machine.measure_after(log.last().map_err(OpenError::State)?.map_or(0, |last| last.index));
+    let log_end = log.last().map_err(OpenError::State)?.map_or(0, |last| last.index);
+    machine.measure_after(log_end);
     let log_size = log.size();
     if let Some(observer) = &config.observer {
         let index = machine.view(MachineState::applied_index);
-        observer.begins(identity.node_id, identity.cluster_id, index);
+        observer.begins(identity.node_id, identity.cluster_id, index, log_end);
     }
     let settings = settings(&config, &identity).map_err(OpenError::Start)?;
 

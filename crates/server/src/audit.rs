@@ -150,7 +150,8 @@ impl fmt::Debug for Audit {
 }
 
 impl Observer for Audit {
-    fn begins(&self, node_id: u64, cluster_id: ClusterId, index: u64) {
+    fn begins(&self, node_id: u64, cluster_id: ClusterId, index: u64, log_end: u64) {
+        self.queue.starts_with(log_end);
         self.queue.push_always(Said::Begins { node_id, cluster_id: cluster_id.to_string(), index });
     }
 

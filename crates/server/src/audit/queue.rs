@@ -12,9 +12,8 @@ use tokio::time::Instant;
 
 /// Commands and events that may wait: some two seconds at full speed, at about 500 bytes each.
 const WEIGHT_MAX: usize = 131_072;
-/// A node that starts applies what is in its log faster than it ever was written, and nobody waits for it yet: for this
-/// long after it began it may wait for the writer, for at most [`PATIENCE`] in all.
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// A node that starts applies what is in its log faster than it ever was written, and nobody waits for that: meanwhile it
+/// may wait for the writer, for so long in all.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// From one look for room to the next.
 const ROOM_EVERY: Duration = Duration::from_millis(1);
@@ -82,8 +81,8 @@ struct Waiting {
     weight_max: usize,
     missing: Missing,
     denied: Option<(Instant, u32)>,
-    /// Until when an entry may wait for room, and for how much longer in all.
-    starting: Option<(Instant, Duration)>,
+    /// Up to which entry one may wait for room, and for how much longer in all.
+    starting: Option<(u64, Duration)>,
     phase: Phase,
 }
 
@@ -119,39 +118,35 @@ impl Queue {
 
     /// Takes what is said seldom, whether there is room or not.
     pub(super) fn push_always(&self, said: Said) {
-        if let Said::Begins { .. } = said {
-            self.waiting().starting = Some((kunci_process::now() + STARTS_WITHIN, PATIENCE));
-        }
         self.push(said, 0);
+    }
+
+    /// The entries up to `log_end` are applied again.
+    pub(super) fn starts_with(&self, log_end: u64) {
+        self.waiting().starting = Some((log_end, PATIENCE));
     }
 
     pub(super) fn push_seen(&self, seen: Seen) {
         let weight = weight_of(&seen);
         if weight > 0 {
-            self.wait_for_room(weight);
+            self.wait_for_room(seen.index, weight);
             self.push(Said::Seen(Box::new(seen)), weight);
         }
     }
 
-    /// The node has started: nothing waits any more.
-    #[cfg(test)]
-    pub(super) fn starts_no_longer(&self) {
-        self.waiting().starting = None;
-    }
-
-    /// Only while the node starts, and not for long.
-    fn wait_for_room(&self, weight: usize) {
+    /// Only while the node applies its old log, and not for long.
+    fn wait_for_room(&self, index: u64, weight: usize) {
         loop {
             let mut waiting = self.waiting();
-            let Some((until, left)) = waiting.starting else { return };
+            let Some((log_end, left)) = waiting.starting else { return };
             if waiting.weight + weight <= waiting.weight_max || waiting.phase != Phase::Open {
                 return;
             }
-            let Some(less) = left.checked_sub(ROOM_EVERY).filter(|_| kunci_process::now() < until) else {
+            let Some(less) = left.checked_sub(ROOM_EVERY).filter(|_| index <= log_end) else {
                 waiting.starting = None;
                 return;
             };
-            waiting.starting = Some((until, less));
+            waiting.starting = Some((log_end, less));
             drop(waiting);
             std::thread::sleep(ROOM_EVERY);
         }
@@ -296,6 +291,21 @@ mod tests {
             matches!(next(&queue), Next::Said(missing, Said::Seen(seen)) if missing == lost && seen.index == 6)
         );
         assert!(matches!(next(&queue), Next::Nothing));
+    }
+
+    /// A queue that is full, with a log up to entry 2 that is applied again.
+    #[test]
+    fn only_what_was_in_the_log_at_the_start_waits_for_room() {
+        let queue = Queue::holding(1);
+        queue.starts_with(2);
+        queue.push_seen(members(1));
+        let began = kunci_process::now();
+        queue.push_seen(members(2));
+        assert!(began.elapsed() >= PATIENCE, "entry 2 waits");
+        queue.starts_with(2);
+        let began = kunci_process::now();
+        queue.push_seen(members(3));
+        assert!(began.elapsed() < PATIENCE / 2, "entry 3 waits for nothing");
     }
 
     #[test]

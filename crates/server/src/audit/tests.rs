@@ -122,7 +122,7 @@ const ONE: [&str; 6] = ["denied", "granted", "denied", "released", "granted", "l
 async fn an_entry_has_its_records_in_order_and_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let audit = Audit::start(settings(folder.path())).unwrap();
-    audit.begins(3, cluster(), 0);
+    audit.begins(3, cluster(), 0, 0);
     audit.applied(World::new().some());
     stop(audit).await;
     let found = records(folder.path());
@@ -149,7 +149,7 @@ async fn what_is_shown_again_after_a_restart_is_recorded_once() {
     let file = folder.path().join(CURRENT);
     for lives in [1, 2, 3, 5, 8, 13, 20] {
         let audit = Audit::start(settings(folder.path())).unwrap();
-        audit.begins(1, cluster(), 0);
+        audit.begins(1, cluster(), 0, 0);
         for seen in &shown[..lives] {
             audit.applied(seen.clone());
         }
@@ -160,7 +160,7 @@ async fn what_is_shown_again_after_a_restart_is_recorded_once() {
         cut.set_len(bytes - (lives as u64 * 161) % 700).unwrap();
     }
     let audit = Audit::start(settings(folder.path())).unwrap();
-    audit.begins(1, cluster(), 0);
+    audit.begins(1, cluster(), 0, 0);
     shown.iter().for_each(|seen| audit.applied(seen.clone()));
     stop(audit).await;
     let places: Vec<String> = records(folder.path()).into_iter().filter_map(|record| record.at).collect();
@@ -174,7 +174,7 @@ async fn what_a_snapshot_skips_leaves_a_gap_unless_it_is_covered() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new();
     let audit = Audit::start(settings(folder.path())).unwrap();
-    audit.begins(1, cluster(), 0);
+    audit.begins(1, cluster(), 0, 0);
     audit.applied(world.some());
     world.index = 9;
     audit.will_be_skipped(9);
@@ -182,7 +182,7 @@ async fn what_a_snapshot_skips_leaves_a_gap_unless_it_is_covered() {
     stop(audit).await;
     // From the snapshot that it made.
     let audit = Audit::start(settings(folder.path())).unwrap();
-    audit.begins(1, cluster(), 9);
+    audit.begins(1, cluster(), 9, 9);
     world.index = 10;
     audit.applied(world.some());
     // From another member's.
@@ -192,7 +192,7 @@ async fn what_a_snapshot_skips_leaves_a_gap_unless_it_is_covered() {
     stop(audit).await;
     // From one that was made while nothing was recorded.
     let audit = Audit::start(settings(folder.path())).unwrap();
-    audit.begins(1, cluster(), 30);
+    audit.begins(1, cluster(), 30, 30);
     stop(audit).await;
     let gaps = records(folder.path()).into_iter().filter(|record| record.kind == "gap");
     let gaps: Vec<_> = gaps.map(|gap| (gap.from_index.unwrap(), gap.to_index.unwrap())).collect();
@@ -209,10 +209,8 @@ async fn what_could_not_be_written_leaves_a_gap_with_its_count() {
     let queue = Arc::new(Queue::holding(13));
     writer::start(Arc::clone(&queue), Arc::new(settings(&folder))).unwrap();
     let audit = Audit { queue, settings: Arc::new(settings(&folder)) };
-    audit.queue.starts_no_longer();
     let mut world = World::new();
-    audit.begins(1, cluster(), 0);
-    audit.queue.starts_no_longer();
+    audit.begins(1, cluster(), 0, 0);
     // Six commands each: two entries fit.
     for _ in 0..5 {
         audit.applied(world.some());
@@ -244,7 +242,7 @@ async fn files_are_put_aside_and_the_oldest_go() {
         ..settings(folder.path())
     })
     .unwrap();
-    audit.begins(1, cluster(), 0);
+    audit.begins(1, cluster(), 0, 0);
     let mut world = World::new();
     for count in 1..=100 {
         audit.applied(world.some());
@@ -269,7 +267,7 @@ async fn the_audit_log_of_another_cluster_is_put_aside() {
     let folder = tempfile::tempdir().unwrap();
     for (cluster, entries) in [(cluster(), 5), ("100102030405060708090a0b0c0d0e0f".parse().unwrap(), 2)] {
         let audit = Audit::start(settings(folder.path())).unwrap();
-        audit.begins(1, cluster, 0);
+        audit.begins(1, cluster, 0, 0);
         let mut world = World::new();
         (0..entries).for_each(|_| audit.applied(world.some()));
         stop(audit).await;
