@@ -99,7 +99,7 @@ function options(
     scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1e-9)] } },
     axes: [
       { ...axis, size: 22, space: 70, values: (_, ticks) => ticks.map((tick) => clockTime(new Date(tick * 1000))) },
-      { ...axis, size: 58, space: 32, values: (_, ticks) => ticks.map(form) },
+      { ...axis, size: 58, space: 32, values: (_, ticks) => once(ticks.map(form)) },
     ],
     series: [
       {},
@@ -112,4 +112,9 @@ function options(
       })),
     ],
   };
+}
+
+/** Labels of ticks that are closer than they can be told apart stand there once. */
+function once(labels: string[]): string[] {
+  return labels.map((label, at) => (label === labels[at - 1] ? "" : label));
 }
