@@ -4,7 +4,8 @@ use crate::node::call;
 use crate::support::{Dev, acquire, done, free_base_port, kunci, signal, until, words};
 use crate::tty::OnTerminal;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -84,6 +85,34 @@ fn the_death_of_a_leader_is_seen_within_five_seconds() {
         (&json!("worker-7"), &json!(1)),
         "{told}"
     );
+}
+
+/// Issue 8: so are a queue that fills, and a holder that doesn't renew any more.
+#[test]
+fn a_hot_queue_and_a_stopped_holder_are_seen_within_five_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), free_base_port(), 1);
+    let http = dev.http(dev.leader(&[0]));
+    let native = SocketAddr::from(([127, 0, 0, 1], http.port() + 1));
+    acquire(http, "hot", "w");
+    let mut top = OnTerminal::start(&format!("top --url http://{http}"), 120, 40);
+    contains(&mut top, &["held 1", "hot"]);
+
+    top.press("2");
+    let mut waiting = TcpStream::connect(native).unwrap();
+    let filled_at = Instant::now();
+    for number in 0..200 {
+        writeln!(waiting, "A hot 30 600 owner=w{number}").unwrap();
+    }
+    contains(&mut top, &["waiting 200", "hot  "]);
+    assert!(filled_at.elapsed() < SEEN_WITHIN, "seen after {:?}", filled_at.elapsed());
+
+    top.press("3");
+    let mut holder = TcpStream::connect(native).unwrap();
+    let stopped_at = Instant::now();
+    writeln!(holder, "A mine 6 try owner=stopped").unwrap();
+    contains(&mut top, &["mine  ", "stopped"]);
+    assert!(stopped_at.elapsed() < SEEN_WITHIN, "seen after {:?}", stopped_at.elapsed());
 }
 
 #[test]
