@@ -60,6 +60,8 @@ export function useEvents(prefix: string, paused: boolean): Followed {
     return () => {
       end.abort();
       clearInterval(timer);
+      // Until the next one is open.
+      tell({ state: "opening" });
     };
   }, [prefix, paused]);
   return shown;
