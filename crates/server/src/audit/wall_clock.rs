@@ -1,13 +1,10 @@
 //! The wall clock, for what no log entry has a time of, and for the age of files.
 
 use jiff::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "the audit log says when something was, for people")]
+/// Now, in ms since 1970; 0 for a clock that is before that.
 pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    crate::service::wall_clock::ms_since_1970()
 }
 
 /// A time as RFC 3339 in UTC, to the second, without the zone.
