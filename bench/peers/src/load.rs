@@ -9,9 +9,12 @@ mod leader_killed;
 mod mix;
 
 use crate::driver::System;
+use anyhow::Context;
 use hdrhistogram::Histogram;
 use std::fmt;
 use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 /// How long nothing is counted.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -91,6 +94,30 @@ pub(crate) struct Measured {
     pub(crate) cpu_ms: Option<f64>,
     /// Resident memory of the largest server, in MiB.
     pub(crate) memory_mib: Option<f64>,
+}
+
+/// What a caller counted, and its latencies; the run fails with it.
+type Counted = anyhow::Result<(u64, Histogram<u64>)>;
+
+/// Waits until the callers are through, and tells what they and the servers did between `begin` and `lasts` later.
+async fn measured(
+    system: &mut dyn System,
+    mut callers: JoinSet<Counted>,
+    begin: Instant,
+    lasts: Duration,
+) -> anyhow::Result<Measured> {
+    sleep_until(begin).await;
+    let cpu_before = system.servers().cpu()?;
+    sleep_until(begin + lasts).await;
+    let cpu = system.servers().cpu()?.saturating_sub(cpu_before);
+    let memory = system.servers().memory_max()?;
+    let (mut count, mut all) = (0, latencies()?);
+    while let Some(ended) = callers.join_next().await {
+        let (more, some) = ended.context("a caller")??;
+        count += more;
+        all.add(some)?;
+    }
+    Ok(Measured::of(count, lasts, cpu, memory, &all))
 }
 
 impl Measured {

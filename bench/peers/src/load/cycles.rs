@@ -1,11 +1,11 @@
 //! Closed loops of acquire and release on names of one's own.
 
-use super::{Measured, WARM_UP, latencies, note};
+use super::{Measured, WARM_UP, latencies, measured, note};
 use crate::driver::System;
 use anyhow::Context;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// A cycle is counted that begins after the warm-up and before the end.
 pub(crate) async fn run(
@@ -36,16 +36,5 @@ pub(crate) async fn run(
             }
         });
     }
-    sleep_until(begin).await;
-    let cpu_before = system.servers().cpu()?;
-    sleep_until(end).await;
-    let cpu = system.servers().cpu()?.saturating_sub(cpu_before);
-    let memory = system.servers().memory_max()?;
-    let (mut cycles, mut acquires) = (0, latencies()?);
-    while let Some(ended) = running.join_next().await {
-        let (more, some) = ended.context("a caller")??;
-        cycles += more;
-        acquires.add(some)?;
-    }
-    Ok(Measured::of(cycles, lasts, cpu, memory, &acquires))
+    measured(system, running, begin, lasts).await
 }

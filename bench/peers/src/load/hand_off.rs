@@ -1,12 +1,12 @@
 //! One name that all callers want: how long it belongs to nobody.
 
-use super::{Measured, WARM_UP, latencies, note};
+use super::{Measured, WARM_UP, latencies, measured, note};
 use crate::driver::System;
 use anyhow::Context;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 const RESOURCE: &str = "hot";
 
@@ -39,18 +39,7 @@ pub(crate) async fn run(
             anyhow::Ok((count, gaps))
         });
     }
-    sleep_until(begin).await;
-    let cpu_before = system.servers().cpu()?;
-    sleep_until(end).await;
-    let cpu = system.servers().cpu()?.saturating_sub(cpu_before);
-    let memory = system.servers().memory_max()?;
-    let (mut count, mut gaps) = (0, latencies()?);
-    while let Some(ended) = running.join_next().await {
-        let (more, some) = ended.context("a caller")??;
-        count += more;
-        gaps.add(some)?;
-    }
-    Ok(Measured::of(count, lasts, cpu, memory, &gaps))
+    measured(system, running, begin, lasts).await
 }
 
 fn lock(released: &Mutex<Option<Instant>>) -> std::sync::MutexGuard<'_, Option<Instant>> {

@@ -1,6 +1,6 @@
 //! An open loop: leases are held, and so many are acquired, renewed and released in each second.
 
-use super::{Measured, WARM_UP, latencies, note};
+use super::{Measured, WARM_UP, latencies, measured, note};
 use crate::driver::System;
 use anyhow::Context;
 use std::collections::VecDeque;
@@ -64,16 +64,5 @@ pub(crate) async fn run(
             anyhow::Ok((turns, acquires))
         });
     }
-    sleep_until(begin).await;
-    let cpu_before = system.servers().cpu()?;
-    sleep_until(end).await;
-    let cpu = system.servers().cpu()?.saturating_sub(cpu_before);
-    let memory = system.servers().memory_max()?;
-    let (mut turns, mut acquires) = (0, latencies()?);
-    while let Some(ended) = running.join_next().await {
-        let (more, some) = ended.context("a caller")??;
-        turns += more;
-        acquires.add(some)?;
-    }
-    Ok(Measured::of(turns, lasts, cpu, memory, &acquires))
+    measured(system, running, begin, lasts).await
 }
