@@ -52,7 +52,7 @@ async fn idle_connections_are_cheap_and_without_descriptors_the_door_waits() {
 
     // The clients have their descriptors before; the door finds five for thirty of them.
     let sockets: Vec<TcpSocket> = (0..30).map(|_| TcpSocket::new_v4().unwrap()).collect();
-    let open = u64::try_from(std::fs::read_dir("/proc/self/fd").unwrap().count()).unwrap();
+    let open = descriptors();
     setrlimit(Resource::Nofile, Rlimit { current: Some(open + 5), ..before }).unwrap();
     let mut idle = Vec::new();
     for socket in sockets {
@@ -63,8 +63,9 @@ async fn idle_connections_are_cheap_and_without_descriptors_the_door_waits() {
         assert!(holder.ask(&renew).await.starts_with("N N k"));
         sleep(Duration::from_millis(100)).await;
     }
+    // A task that spins takes the second; a node that waits takes a tenth of it, unoptimised.
     let used = processor_time() - began;
-    assert!(used < Duration::from_millis(700), "it spins: {used:?} of processor time in a second");
+    assert!(used < Duration::from_millis(500), "it spins: {used:?} of processor time in a second");
 
     drop(idle);
     until("the door takes connections again", async || {
@@ -79,8 +80,13 @@ async fn idle_connections_are_cheap_and_without_descriptors_the_door_waits() {
     node.stop().await;
 }
 
+fn descriptors() -> u64 {
+    u64::try_from(std::fs::read_dir("/proc/self/fd").unwrap().count()).unwrap()
+}
+
 /// 10,000 idle connections take less than 200 MB. Their other ends are in a process of their own, for whose descriptors and
-/// memory the node isn't to be charged.
+/// memory the node isn't to be charged. Ends when the node has closed them all: what it does for that is no part of what
+/// comes next, nor are the descriptors that it gives back.
 async fn many_idle(node: &Node, before: Rlimit) {
     setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before }).unwrap();
     let at_first = resident_bytes();
@@ -92,6 +98,7 @@ async fn many_idle(node: &Node, before: Rlimit) {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
+    let open = descriptors();
     let mut said = tokio::io::BufReader::new(clients.stdout.take().unwrap()).lines();
     let all_open = async { while said.next_line().await.unwrap().unwrap() != ALL_OPEN {} };
     timeout(Duration::from_secs(60), all_open).await.unwrap();
@@ -100,6 +107,8 @@ async fn many_idle(node: &Node, before: Rlimit) {
     assert!(taken < BYTES_MAX, "{CONNECTIONS} connections take {} MB", taken >> 20);
     drop(clients.stdin.take());
     assert!(clients.wait().await.unwrap().success());
+    drop(clients);
+    until("the idle connections are closed", async || descriptors() <= open).await;
     setrlimit(Resource::Nofile, before).unwrap();
 }
 
