@@ -79,7 +79,7 @@ impl LockTable {
         let window_ms = self.state.head.policy.retry_window_ms;
         while self.index.ended.first().is_some_and(|(at, _)| at.plus_ms(window_ms) <= now) {
             let Some((_, request)) = self.index.ended.pop_first() else { break };
-            let forgotten = self.state.requests.remove_cow(&request);
+            let forgotten = self.state.requests.remove(&request);
             if let Some(RequestState::Ended { token, lease_id, .. }) =
                 forgotten.map(|record| record.state.clone())
             {
@@ -136,7 +136,7 @@ impl LockTable {
             Returnable::Yes => false,
         };
         if nobody_returns {
-            self.state.requests.remove_cow(request);
+            self.state.requests.remove(request);
         } else {
             self.request_mut(request).state = RequestState::Closed { at: now, how: closed };
             self.index.ended.insert((now, request.clone()));

@@ -19,6 +19,11 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
+    /// With room for what so many commands mostly bring about.
+    pub(crate) fn of(commands: usize) -> Self {
+        Self { events: Vec::with_capacity(commands), marks: Vec::with_capacity(commands), ..Self::default() }
+    }
+
     /// Begins the next step.
     pub(crate) fn step(&mut self) {
         self.places = self.places.saturating_add(1);

@@ -4,6 +4,7 @@
 
 use crate::lease::Holding;
 use crate::request::{Request, RequestKey, RequestState};
+use crate::spread::SpreadMap;
 use crate::table::State;
 use alloc::collections::{BTreeMap, BTreeSet};
 use kunci_types::{ClusterTime, FencingToken, LeaseId, Namespace, ResourceName, Revision};
@@ -20,7 +21,7 @@ pub(crate) struct Index {
     /// Ended requests in order of their end. A queue in one piece would be copied as it grows, and stay large.
     pub(crate) ended: BTreeSet<(ClusterTime, RequestKey)>,
     /// Requests by the lease they were granted, current or remembered.
-    pub(crate) by_lease_id: BTreeMap<LeaseId, RequestKey>,
+    pub(crate) by_lease_id: SpreadMap<LeaseId, RequestKey>,
     /// The same by token.
     pub(crate) by_token: BTreeMap<FencingToken, RequestKey>,
     /// What each namespace uses; none with nothing is kept.
@@ -75,21 +76,25 @@ impl Index {
         attached.first_key_value().map(|(_, request)| request)
     }
 
-    pub(crate) fn usage(&self, namespace: &Namespace) -> Usage {
-        self.namespaces.get(namespace).copied().unwrap_or_default()
+    /// What the namespace of `resource` uses.
+    pub(crate) fn usage(&self, resource: &ResourceName) -> Usage {
+        self.namespaces.get(resource.namespace_str()).copied().unwrap_or_default()
     }
 
     pub(crate) fn count_one(&mut self, resource: &ResourceName, what: Counted) {
-        *self.namespaces.entry(resource.namespace()).or_default().of(what) += 1;
+        match self.namespaces.get_mut(resource.namespace_str()) {
+            Some(usage) => *usage.of(what) += 1,
+            None => *self.namespaces.entry(resource.namespace()).or_default().of(what) += 1,
+        }
         *self.total.of(what) += 1;
     }
 
     pub(crate) fn count_one_less(&mut self, resource: &ResourceName, what: Counted) {
-        let namespace = resource.namespace();
-        if let Some(usage) = self.namespaces.get_mut(&namespace) {
+        let namespace = resource.namespace_str();
+        if let Some(usage) = self.namespaces.get_mut(namespace) {
             *usage.of(what) -= 1;
             if *usage == Usage::default() {
-                self.namespaces.remove(&namespace);
+                self.namespaces.remove(namespace);
             }
         }
         *self.total.of(what) -= 1;
@@ -127,6 +132,15 @@ impl Index {
 impl Index {
     /// Derives everything anew from what a snapshot holds.
     pub(crate) fn derive(state: &State) -> Self {
+        let mut index = Self::derive_live(state);
+        for (key, request) in state.requests.iter() {
+            index.derive_ended(key, request);
+        }
+        index
+    }
+
+    /// Derives it without what is over: only what is held, and who waits.
+    pub(crate) fn derive_live(state: &State) -> Self {
         let mut index = Self::default();
         for (resource, holding) in &state.holdings {
             let until = match &**holding {
@@ -140,22 +154,21 @@ impl Index {
             };
             index.holdings.insert((until, resource.clone()));
         }
-        for (key, request) in &state.requests {
-            index.derive_request(key, request);
+        for (key, request) in state.requests.iter() {
+            if let RequestState::Waiting(waiting) = &request.state {
+                index.enqueue(&request.resource, waiting.place, key.clone());
+                index.waits.insert((waiting.due(), waiting.place), key.clone());
+                if waiting.attempt().is_some() {
+                    index.attach(&request.resource, waiting.place);
+                }
+            }
         }
         index
     }
 
-    fn derive_request(&mut self, key: &RequestKey, request: &Request) {
+    fn derive_ended(&mut self, key: &RequestKey, request: &Request) {
         match &request.state {
-            RequestState::Waiting(waiting) => {
-                self.enqueue(&request.resource, waiting.place, key.clone());
-                self.waits.insert((waiting.due(), waiting.place), key.clone());
-                if waiting.attempt().is_some() {
-                    self.attach(&request.resource, waiting.place);
-                }
-            }
-            RequestState::Granted { .. } => {}
+            RequestState::Waiting(_) | RequestState::Granted { .. } => {}
             RequestState::Ended { at, token, lease_id, .. } => {
                 self.ended.insert((*at, key.clone()));
                 self.by_lease_id.insert(*lease_id, key.clone());

@@ -26,6 +26,7 @@ pub mod planted;
 mod proof;
 mod request;
 mod snapshot;
+mod spread;
 mod table;
 
 pub use codec::{DecodeError, ENTRY_FORMAT, SNAPSHOT_FORMAT};

@@ -49,7 +49,7 @@ impl LockTable {
     }
 
     fn forget(&mut self, request: &RequestKey) {
-        let forgotten = self.state.requests.remove_cow(request);
+        let forgotten = self.state.requests.remove(request);
         if let Some(RequestState::Ended { token, lease_id, .. }) =
             forgotten.map(|record| record.state.clone())
         {
@@ -63,7 +63,7 @@ impl LockTable {
         let waiting: Vec<RequestKey> = self.index.waits.values().cloned().collect();
         for request in waiting {
             self.leave_queue(&request);
-            self.state.requests.remove_cow(&request);
+            self.state.requests.remove(&request);
         }
     }
 

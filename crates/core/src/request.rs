@@ -46,6 +46,10 @@ impl RequestKey {
         Self { hash: XxHash3_64::oneshot(text.as_bytes()), text: text.into() }
     }
 
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }

@@ -5,6 +5,7 @@
 use crate::codec::record::{read_head, read_holding, read_request, write_head, write_holding, write_request};
 use crate::codec::{DecodeError, FORMAT_1, Reader, SNAPSHOT_FORMAT, Writer};
 use crate::index::Index;
+use crate::spread::SpreadMap;
 use crate::table::{Head, LockTable, State};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,7 +47,7 @@ impl Snapshot {
         head.u64(self.0.holdings.len() as u64);
         head.u64(self.0.requests.len() as u64);
         let mut holdings = self.0.holdings.into_iter();
-        let mut requests = self.0.requests.into_iter();
+        let mut requests = self.0.requests.iter();
         core::iter::once(head.bytes)
             .chain(core::iter::from_fn(move || {
                 fill(HOLDINGS, &mut holdings, |writer, (name, holding)| write_holding(writer, name, holding))
@@ -66,12 +67,13 @@ impl Snapshot {
         hash.finish_128()
     }
 
-    /// Checks every invariant of the frozen state; O(n log n), and memory for its index.
+    /// Checks every invariant of the frozen state: looks at all of it, and needs memory for the index of what is held and
+    /// who waits, not for that of the remembered requests, of which no invariant speaks.
     ///
     /// # Panics
     /// When one is broken.
     pub fn check(&self) {
-        let table = LockTable { index: Index::derive(&self.0), state: self.0.clone() };
+        let table = LockTable { index: Index::derive_live(&self.0), state: self.0.clone() };
         table.check_resources();
     }
 
@@ -139,7 +141,7 @@ impl Restore {
             (REQUESTS, Some(begun)) => {
                 while !reader.bytes.is_empty() {
                     let (key, request) = read_request(&mut reader)?;
-                    begun.state.requests.insert_cow(key, Arc::new(request));
+                    begun.state.requests.insert(key, Arc::new(request));
                 }
             }
             (END, Some(_)) => self.ended = true,
@@ -180,7 +182,7 @@ fn read_beginning(reader: &mut Reader<'_>) -> Result<Begun, DecodeError> {
         return Err(DecodeError::UnknownFormat { what: "a snapshot", found, known: SNAPSHOT_FORMAT });
     }
     let head: Head = read_head(reader)?;
-    let state = State { head, holdings: MapM::new(), requests: MapM::new() };
+    let state = State { head, holdings: MapM::new(), requests: SpreadMap::default() };
     Ok(Begun {
         format: found,
         state,

@@ -9,6 +9,7 @@ use crate::invariants::broken;
 use crate::lease::{Holding, Lease};
 use crate::reply::{Applied, Placed, Reply};
 use crate::request::{Request, RequestKey};
+use crate::spread::SpreadMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use immutable_chunkmap::map::MapM;
@@ -34,7 +35,7 @@ pub struct LockTable {
 pub(crate) struct State {
     pub(crate) head: Head,
     pub(crate) holdings: MapM<ResourceName, Arc<Holding>>,
-    pub(crate) requests: MapM<RequestKey, Arc<Request>>,
+    pub(crate) requests: SpreadMap<RequestKey, Arc<Request>>,
 }
 
 /// The state's single values.
@@ -69,7 +70,10 @@ impl LockTable {
             policy: Policy::default(),
             policy_revision: Revision::ZERO,
         };
-        Self { state: State { head, holdings: MapM::new(), requests: MapM::new() }, index: Index::default() }
+        Self {
+            state: State { head, holdings: MapM::new(), requests: SpreadMap::default() },
+            index: Index::default(),
+        }
     }
 
     /// Applies one entry whole.
@@ -78,7 +82,7 @@ impl LockTable {
     /// prevent; then what is due by time; then the other commands as they arrived.
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.state.head.now = self.state.head.now.max(entry.now);
-        let mut effects = Effects::default();
+        let mut effects = Effects::of(entry.commands.len());
         let mut replies: Vec<Option<Placed<Reply>>> = Vec::new();
         replies.resize_with(entry.commands.len(), || None);
         for ((at, command), reply) in entry.commands.iter().enumerate().zip(&mut replies) {
@@ -152,14 +156,14 @@ impl LockTable {
     }
 
     pub(crate) fn request_mut(&mut self, request: &RequestKey) -> &mut Request {
-        match self.state.requests.get_mut_cow(request) {
+        match self.state.requests.get_mut(request) {
             Some(record) => Arc::make_mut(record),
             None => broken("I5: a request that is queued or granted has no record"),
         }
     }
 
     pub(crate) fn insert_request(&mut self, key: RequestKey, request: Request) {
-        self.state.requests.insert_cow(key, Arc::new(request));
+        self.state.requests.insert(key, Arc::new(request));
     }
 
     /// Moves the end of the lease or lock-delay on `resource`.

@@ -5,6 +5,7 @@
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::borrow::Borrow;
 use core::fmt;
 use unicode_normalization::UnicodeNormalization;
 
@@ -138,14 +139,24 @@ impl ResourceName {
 
     /// The part before the first `/`, or the whole name.
     pub fn namespace(&self) -> Namespace {
-        let end = self.0.find('/').unwrap_or(self.0.len());
-        Namespace(self.0[..end].into())
+        Namespace(self.namespace_str().into())
+    }
+
+    /// The text of its namespace, for a look at what is kept by namespace.
+    pub fn namespace_str(&self) -> &str {
+        self.0.split_once('/').map_or(&*self.0, |(namespace, _)| namespace)
     }
 }
 
 /// What quotas and permissions are given to: the part of a resource name before its first `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(Arc<str>);
+
+impl Borrow<str> for Namespace {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
 
 impl Namespace {
     /// The namespace's text, possibly empty (for names that begin with `/`).

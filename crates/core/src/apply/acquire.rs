@@ -180,7 +180,7 @@ impl LockTable {
 
     fn lease_limit(&self, acquire: &Acquire) -> Option<OverLimit> {
         let policy = &self.state.head.policy;
-        let usage = self.index.usage(&acquire.resource.namespace());
+        let usage = self.index.usage(&acquire.resource);
         if usage.leases >= policy.leases_per_namespace_max {
             return Some(OverLimit::LeasesOfNamespace { max: policy.leases_per_namespace_max });
         }
@@ -192,7 +192,7 @@ impl LockTable {
         if self.index.queue_length(&acquire.resource) >= policy.waiters_per_resource_max {
             return Some(OverLimit::WaitersOfResource { max: policy.waiters_per_resource_max });
         }
-        let usage = self.index.usage(&acquire.resource.namespace());
+        let usage = self.index.usage(&acquire.resource);
         if usage.waiters >= policy.waiters_per_namespace_max {
             return Some(OverLimit::WaitersOfNamespace { max: policy.waiters_per_namespace_max });
         }
