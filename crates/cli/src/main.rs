@@ -30,6 +30,10 @@ use exit::{Exit, Failure};
 use output::Output;
 use std::process::ExitCode;
 
+/// Nodes and clients allocate on one thread what another one frees, and the system's allocator takes long for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(args::with_plain_lease_ids(std::env::args_os())) {
         Ok(cli) => cli,
