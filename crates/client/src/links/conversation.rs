@@ -11,10 +11,12 @@ use crate::wire;
 use kunci_api::native::{Outcome, Request};
 use kunci_process::sleep_until;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
 use tokio::sync::{mpsc, watch};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 /// While an answer is missing, this much silence is asked about.
@@ -136,9 +138,14 @@ impl Conversation {
 
     async fn talk(&mut self, orders: &mut mpsc::Receiver<Order>) -> End {
         let mut doubts = self.standing.doubts();
+        let mut silence = pin!(sleep_until(self.silent_at()));
         loop {
             self.lines.buffer().reserve(READ_BYTES);
             let silent_at = self.silent_at();
+            // One that rings too early is set anew then; setting it for each answer would cost more.
+            if silent_at < silence.deadline() || silence.is_elapsed() {
+                silence.as_mut().reset(silent_at);
+            }
             let has_room = self.has_room();
             tokio::select! {
                 biased;
@@ -154,9 +161,13 @@ impl Conversation {
                 },
                 order = orders.recv(), if has_room => match order {
                     None => return End::Unwanted,
-                    Some(order) => self.take_with(order, orders),
+                    Some(order) => {
+                        // An answer wakes many callers at once: those who ask again right away go out in one write.
+                        yield_now().await;
+                        self.take_with(order, orders);
+                    }
                 },
-                () = sleep_until(silent_at) => if let Some(end) = self.silence() { return end },
+                () = silence.as_mut() => if let Some(end) = self.silence() { return end },
                 sent_at = doubted(&mut doubts) => if self.is_mute_since(sent_at) {
                     return End::broken("the server accepts and doesn't answer");
                 },
