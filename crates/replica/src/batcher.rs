@@ -105,7 +105,9 @@ struct Forming {
 
 impl Forming {
     async fn run(mut self) {
-        let in_flight = Arc::new(Semaphore::new(ENTRIES_IN_FLIGHT));
+        let in_flight = Arc::new(Semaphore::new(
+            std::env::var("XX_FLIGHT").ok().and_then(|v| v.parse().ok()).unwrap_or(ENTRIES_IN_FLIGHT),
+        ));
         while let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await {
             let Some(proposals) = self.gather().await else { return };
             self.propose(proposals, permit).await;
@@ -114,13 +116,16 @@ impl Forming {
 
     /// Waits for something to propose, then takes what else is there.
     async fn gather(&mut self) -> Option<Vec<Proposal>> {
-        let mut gathered = Vec::new();
+        let mut gathered =
+            Vec::with_capacity((self.renewals.len() + self.others.len() + 1).min(ENTRY_WEIGHT_MAX));
         tokio::select! {
             biased;
             proposal = self.renewals.recv() => gathered.push(proposal?),
             proposal = self.others.recv() => gathered.push(proposal?),
             asked = self.time.recv() => asked?,
         }
+        // Whoever is ready to run may have something too.
+        tokio::task::yield_now().await;
         let mut weight: usize = gathered.iter().map(weight_of).sum();
         for queue in [&mut self.renewals, &mut self.others] {
             while weight < ENTRY_WEIGHT_MAX {
@@ -144,7 +149,9 @@ impl Forming {
         };
         let (began, measures) = (kunci_process::now(), Arc::clone(&self.machine.measures));
         measures.batch_commands.record(proposals.len() as u64);
-        let (mut commands, mut origins, mut replies) = (Vec::new(), Vec::new(), Vec::new());
+        let count = proposals.len();
+        let (mut commands, mut origins, mut replies) =
+            (Vec::with_capacity(count), Vec::with_capacity(count), Vec::with_capacity(count));
         for Proposal { command, origin, reply, .. } in proposals {
             commands.push(command);
             origins.push(origin);
@@ -188,9 +195,11 @@ impl Forming {
 
     fn refuse_late(&self, proposals: Vec<Proposal>) -> Vec<Proposal> {
         let now = kunci_process::now();
-        let (late, in_time): (Vec<_>, Vec<_>) = proposals
-            .into_iter()
-            .partition(|proposal| proposal.too_late.is_some_and(|too_late| too_late <= now));
+        let is_late = |proposal: &Proposal| proposal.too_late.is_some_and(|too_late| too_late <= now);
+        if !proposals.iter().any(is_late) {
+            return proposals;
+        }
+        let (late, in_time): (Vec<_>, Vec<_>) = proposals.into_iter().partition(is_late);
         for proposal in late {
             if let Some(observer) = &self.machine.observer {
                 observer.refused(&proposal.command, &proposal.origin, None);

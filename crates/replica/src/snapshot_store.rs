@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Snapshots that are kept: the one that counts, and the one before it in case that one goes bad.
 const SNAPSHOTS_KEPT: usize = 2;
+/// So much is written before it is synced. Tens of megabytes at once would keep the log, on the same disk, from syncing.
+const UNSYNCED_BYTES_MAX: usize = 1 << 20;
 const PREFIX: &str = "snapshot-";
 const SUFFIX: &str = ".kunci";
 const TEMPORARY_SUFFIX: &str = ".tmp";
@@ -123,7 +125,7 @@ impl SnapshotStore {
         let name = file_name(&meta);
         let (temporary, file) = self.temporary()?;
         let header = Header::new(self.inner.cluster_id, meta, ids_used);
-        let written = write_to(&temporary, &file, &header, chunks);
+        let written = write_to(&temporary, &file, &header, chunks).await;
         let placed = match written {
             Ok(()) => self.sync_and_place(&temporary, &file, header, &name).await,
             Err(error) => Err(error),
@@ -252,7 +254,8 @@ impl SnapshotStore {
     }
 }
 
-fn write_to<C: AsRef<[u8]>>(
+/// Syncs as it goes, so that what is left for the last sync is little.
+async fn write_to<C: AsRef<[u8]>>(
     path: &Path,
     file: &Arc<dyn OpenFile>,
     header: &Header,
@@ -260,8 +263,14 @@ fn write_to<C: AsRef<[u8]>>(
 ) -> io::Result<()> {
     let failed = |error: io::Error| in_file("write", path, &error);
     let mut writer = Writer::begin(BufWriter::new(FileTo(Arc::clone(file))), header).map_err(failed)?;
+    let mut unsynced = 0;
     for chunk in chunks {
         writer.chunk(chunk.as_ref()).map_err(failed)?;
+        unsynced += chunk.as_ref().len();
+        if unsynced >= UNSYNCED_BYTES_MAX {
+            file.sync_data().await.map_err(|error| in_file("sync", path, &error))?;
+            unsynced = 0;
+        }
     }
     writer.end().and_then(|mut buffered| buffered.flush()).map_err(failed)
 }

@@ -42,20 +42,11 @@ pub(super) trait LogDevice: Send {
     /// Forgets the entries up to this one.
     fn purge(&mut self, upto: LogId) -> io::Result<()>;
 
-    /// Hands what was written to the disk. Who is named hears of it once it is there, and only with `Sync::Wanted` is
-    /// it surely there after a crash.
-    fn flush(&mut self, sync: Sync, told: Option<OnFlushed>) -> io::Result<()>;
+    /// Hands what was written to the disk. Who is named hears of it once it is there, also after a crash.
+    fn flush(&mut self, told: Option<OnFlushed>) -> io::Result<()>;
 
     /// Entries from `from` until before `until`, up to the one that makes it `bytes_max`.
     fn read(&self, from: u64, until: u64, bytes_max: u64) -> io::Result<Vec<Entry>>;
-}
-
-/// Whether a flush ends with a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sync {
-    Wanted,
-    /// It rides along with the next one.
-    NotYet,
 }
 
 impl LogDevice for RaftLog<LogTypes> {
@@ -94,8 +85,8 @@ impl LogDevice for RaftLog<LogTypes> {
         RaftLogWriter::purge(self, LogIdRecord(upto)).map(drop)
     }
 
-    fn flush(&mut self, sync: Sync, told: Option<OnFlushed>) -> io::Result<()> {
-        RaftLogWriter::flush(self, sync == Sync::Wanted, told)
+    fn flush(&mut self, told: Option<OnFlushed>) -> io::Result<()> {
+        RaftLogWriter::flush(self, true, told)
     }
 
     fn read(&self, from: u64, until: u64, bytes_max: u64) -> io::Result<Vec<Entry>> {

@@ -9,7 +9,7 @@ pub(crate) mod fuzz;
 mod writer;
 
 use super::codec::{LogIdRecord, NoUserData, PayloadRecord, VoteRecord};
-use super::device::{LogDevice, LogEnds, Sync};
+use super::device::{LogDevice, LogEnds};
 use super::flushed::OnFlushed;
 use super::scan::log_files;
 use super::{LogOptions, LogTypes, payload_bytes};
@@ -60,6 +60,14 @@ struct OpenEnd {
     records: usize,
     /// Written, and not handed to the writer yet.
     pending: Vec<u8>,
+}
+
+/// Whether a write ends with a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sync {
+    Wanted,
+    /// It rides along with the next one.
+    NotYet,
 }
 
 struct Closed {
@@ -217,9 +225,9 @@ impl LogDevice for PlainLog {
         Ok(())
     }
 
-    fn flush(&mut self, sync: Sync, told: Option<OnFlushed>) -> io::Result<()> {
-        self.hand_over(sync, told)?;
-        if sync == Sync::Wanted && !self.to_remove.is_empty() {
+    fn flush(&mut self, told: Option<OnFlushed>) -> io::Result<()> {
+        self.hand_over(Sync::Wanted, told)?;
+        if !self.to_remove.is_empty() {
             let files = std::mem::take(&mut self.to_remove);
             self.order(Order::Remove(files))?;
         }

@@ -4,8 +4,8 @@
 //! is synced before the next one is written to; a file is removed after the note of its purge is on disk. Never: goes
 //! on after a failure.
 
-use super::super::device::Sync;
 use super::super::flushed::OnFlushed;
+use super::Sync;
 use crate::storage::{Files, OpenFile};
 use raft_log::Callback;
 use std::collections::VecDeque;
