@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// The file that is written.
 pub const CURRENT: &str = "audit.jsonl";
 const PREFIX: &str = "audit-";
+/// So much is written before it is synced. Tens of megabytes at once kept the log of the locks, where it is on the same
+/// disk, from syncing for over 100 ms.
+const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
 const SUFFIX: &str = ".jsonl";
 
 /// One file of an audit log.
@@ -58,6 +61,7 @@ pub(super) struct Current {
     folder: PathBuf,
     file: File,
     bytes: u64,
+    unsynced: u64,
 }
 
 impl Current {
@@ -67,7 +71,7 @@ impl Current {
         let file =
             OpenOptions::new().create(true).append(true).read(true).mode(0o640).open(folder.join(CURRENT))?;
         let bytes = file.metadata()?.len();
-        Ok(Self { folder: folder.to_owned(), file, bytes })
+        Ok(Self { folder: folder.to_owned(), file, bytes, unsynced: 0 })
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -92,11 +96,18 @@ impl Current {
             written => written?,
         };
         self.bytes += written as u64;
+        self.unsynced += written as u64;
         Ok(written)
     }
 
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.unsynced = 0;
         self.file.sync_data()
+    }
+
+    /// Syncs what has gathered, so that it never becomes much.
+    pub(super) fn sync_in_time(&mut self) -> io::Result<()> {
+        if self.unsynced < UNSYNCED_BYTES_MAX { Ok(()) } else { self.sync() }
     }
 
     /// Puts the file aside, and begins another one.

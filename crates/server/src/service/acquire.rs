@@ -49,7 +49,7 @@ impl Service {
         })?;
         let request_id_from =
             if request_id.is_some() { RequestIdFrom::Client } else { RequestIdFrom::Server };
-        let request_id = request_id.or(drawn_id).unwrap_or(drawn.request_id);
+        let request_id = request_id.or(drawn_id).unwrap_or_else(|| drawn.request_id());
         let acquire = Acquire {
             resource,
             caller: Caller::Unproven(owner.clone()),

@@ -12,8 +12,15 @@ pub(super) struct Drawn {
     pub(super) lease_id: LeaseId,
     /// The call.
     pub(super) attempt: Attempt,
+    /// Bytes of a request id.
+    request_id: [u8; 16],
+}
+
+impl Drawn {
     /// A request id, for a caller that chose none.
-    pub(super) request_id: RequestId,
+    pub(super) fn request_id(&self) -> RequestId {
+        request_id_of(&self.request_id)
+    }
 }
 
 /// Draws a request id.
@@ -23,22 +30,32 @@ pub(super) struct Drawn {
 pub(crate) fn draw_request_id() -> Result<RequestId, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    // 22 characters of ASCII break no rule of request ids.
-    Ok(RequestId::from_log(&URL_SAFE_NO_PAD.encode(bytes)))
+    Ok(request_id_of(&bytes))
 }
 
-/// Draws all three at once.
+fn request_id_of(bytes: &[u8; 16]) -> RequestId {
+    // 22 characters of ASCII break no rule of request ids.
+    RequestId::from_log(&URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Draws what one acquire needs, in one call of the system.
 ///
 /// # Errors
 /// When the system gives no randomness.
 pub(super) fn draw() -> Result<Drawn, getrandom::Error> {
-    let (mut lease_id, mut attempt) = ([0; 16], [0; 8]);
-    for bytes in [&mut lease_id[..], &mut attempt[..]] {
-        getrandom::fill(bytes)?;
-    }
+    let mut halves = [[0; 8]; 5];
+    getrandom::fill(halves.as_flattened_mut())?;
+    let [lease_1, lease_2, request_1, request_2, attempt] = halves;
     Ok(Drawn {
-        lease_id: LeaseId::from_bytes(lease_id),
+        lease_id: LeaseId::from_bytes(joined(lease_1, lease_2)),
         attempt: Attempt::new(u64::from_ne_bytes(attempt)),
-        request_id: draw_request_id()?,
+        request_id: joined(request_1, request_2),
     })
+}
+
+fn joined(first: [u8; 8], second: [u8; 8]) -> [u8; 16] {
+    let mut whole = [0; 16];
+    whole[..8].copy_from_slice(&first);
+    whole[8..].copy_from_slice(&second);
+    whole
 }
