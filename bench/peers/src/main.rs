@@ -53,6 +53,10 @@ struct Args {
     out: Option<PathBuf>,
 }
 
+/// For the clients of all systems alike.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();

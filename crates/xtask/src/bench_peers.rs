@@ -23,7 +23,7 @@ pub(crate) fn run(repo: &Repo, arguments: &[String]) -> anyhow::Result<()> {
     })
     .context(PROTOC)?;
     let mut command = run::cargo_command(repo);
-    command.args(["build", "--release", "--locked", "--package", "kunci"]);
+    command.args(["build", "--release", "--locked", "--package", "kunci-cli"]);
     run::shown(command)?;
 
     let target = repo.target().join("peers");

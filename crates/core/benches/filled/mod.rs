@@ -3,18 +3,22 @@
 //! Owns: what "so many resources" is: each is held, or had a lease that ended and whose request is still remembered, half of
 //! them each. Never: a measurement.
 
+#![allow(dead_code, reason = "each bench uses its part")]
+
 use kunci_core::LockTable;
 use kunci_core::command::{
-    Acquire, Cancel, Command, Entry, ForceRelease, Proof, Release, Renew, Renewal, RequestIdFrom,
+    Acquire, Cancel, Command, Entry, ForceRelease, Proof, Release, Renew, Renewal, RequestIdFrom, SetPolicy,
 };
 use kunci_core::reply::{AcquireReply, Reply};
 use kunci_types::{
-    Attempt, Caller, ClusterTime, FencingToken, LeaseId, LockDelay, Owner, Reason, RequestId, ResourceName,
-    Ttl, Wait,
+    Attempt, Caller, ClusterTime, FencingToken, LeaseId, LockDelay, Owner, Policy, Reason, RequestId,
+    ResourceName, Revision, Ttl, Wait,
 };
 
 /// Commands of one entry while a table is filled.
-const AT_ONCE: u64 = 500;
+pub(crate) const AT_ONCE: u64 = 500;
+/// An ended request is remembered for so long: the shortest that a policy may say.
+pub(crate) const RETRY_WINDOW_MS: u64 = 10_000;
 /// Of so many resources one is held.
 const HELD_OF: u64 = 2;
 /// From one number to the next where they are to be far apart; a prime, so that no small count of them meets.
@@ -28,15 +32,18 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// Acquires `count` resources and releases every other.
+    /// Acquires `count` resources for `ttl` and releases every other.
     ///
     /// # Panics
     /// When one isn't granted.
-    pub(crate) fn with(count: u64) -> Self {
+    pub(crate) fn with(count: u64, ttl: Ttl) -> Self {
         let mut table = LockTable::new();
+        let policy = Policy { ttl_ms_max: ttl.as_ms(), total_hold_ms_max: ttl.as_ms(), ..Policy::default() };
+        let policy = Policy { retry_window_ms: RETRY_WINDOW_MS, ..policy };
+        table.apply(&at(0, vec![Command::SetPolicy(SetPolicy { replaces: Revision::ZERO, policy })]));
         for first in (0..count).step_by(usize::try_from(AT_ONCE).unwrap()) {
             let numbers = first..(first + AT_ONCE).min(count);
-            let applied = table.apply(&at(0, numbers.clone().map(held).collect()));
+            let applied = table.apply(&at(0, numbers.clone().map(|number| held(number, ttl)).collect()));
             let granted = |reply: &Reply| matches!(reply, Reply::Acquire(AcquireReply::Granted(_)));
             assert!(applied.replies.iter().all(|reply| granted(&reply.value)), "a resource isn't free");
             table.apply(&at(
@@ -75,7 +82,7 @@ impl Filled {
 }
 
 /// The TTL of every request but those that fill the table.
-const SHORT: Ttl = Ttl::from_ms(30_000);
+pub(crate) const SHORT: Ttl = Ttl::from_ms(30_000);
 
 /// An entry at an instant, in ms.
 pub(crate) fn at(ms: u64, commands: Vec<Command>) -> Entry {
@@ -111,9 +118,9 @@ fn lease_id(number: u64, call: u64) -> LeaseId {
     LeaseId::from_bytes(bytes)
 }
 
-/// The first request for it, whose lease lasts longer than any measurement.
-fn held(number: u64) -> Command {
-    asked(number, 0, Wait::Try, Ttl::from_ms(3_600_000))
+/// The first request for it, whose lease lasts longer than the measurement.
+fn held(number: u64, ttl: Ttl) -> Command {
+    asked(number, 0, Wait::Try, ttl)
 }
 
 /// The first request for it.
