@@ -10,7 +10,7 @@ mod filled;
 use filled::{Filled, alone, at, cancel, first, force_release, name, release, renew, second, third};
 use kunci_core::LockTable;
 use kunci_core::command::{Command, Entry};
-use kunci_types::{Ttl, Wait};
+use kunci_types::{Policy, Wait};
 use std::hint::black_box;
 
 /// Each kind is done so often.
@@ -19,8 +19,6 @@ const TIMES: u64 = 200;
 const SMALLEST: u64 = 1_000;
 /// Names that one list shows; in every table as many come behind each name that a list begins at.
 const LISTED: usize = 100;
-/// Longer than anything here.
-const HELD_FOR: Ttl = Ttl::from_ms(3_600_000);
 /// When the leases of the last kind are over, and those that filled the table aren't.
 const EXPIRED_MS: u64 = 31_000;
 
@@ -145,7 +143,7 @@ fn prepare(table: &mut LockTable, entries: &[Entry]) {
 
 fn main() {
     let count = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(SMALLEST);
-    let mut filled = Filled::with(count, HELD_FOR);
+    let mut filled = Filled::with(count, Policy::default());
     let work = Work::on(&filled);
     println!("ready {TIMES}");
     std::io::stdin().read_line(&mut String::new()).unwrap();

@@ -8,17 +8,19 @@ mod filled;
 
 use criterion::measurement::{Measurement as _, WallTime};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use filled::{AT_ONCE, Filled, RETRY_WINDOW_MS, SHORT, at, first, name, release, renew, second};
+use filled::{AT_ONCE, Filled, SHORT, at, first, name, release, renew, second};
 use kunci_core::LockTable;
 use kunci_core::command::{Command, Entry};
-use kunci_types::{Ttl, Wait};
+use kunci_types::{Policy, Wait};
 use std::hint::black_box;
 use std::time::Duration;
 
 /// Resources that are held while something is measured.
 const SIZES: [u64; 3] = [100, 100_000, 1_000_000];
 /// 300 days: longer than the cluster time of all measurements.
-const HELD_FOR: Ttl = Ttl::from_ms(300 * 24 * 3_600_000);
+const HELD_FOR_MS: u64 = 300 * 24 * 3_600_000;
+/// An ended request is remembered for so long: the shortest that a policy may say.
+const RETRY_WINDOW_MS: u64 = 10_000;
 /// So many are done before their traces are removed.
 const CHUNK: u64 = 1_000;
 /// Leases that end together.
@@ -57,8 +59,16 @@ struct Bench {
 
 impl Bench {
     fn with(held: u64) -> Self {
+        let policy = Policy {
+            ttl_ms_max: HELD_FOR_MS,
+            total_hold_ms_max: HELD_FOR_MS,
+            retry_window_ms: RETRY_WINDOW_MS,
+            leases_max: 4 * held.max(TOGETHER),
+            leases_per_namespace_max: 4 * held.max(TOGETHER),
+            ..Policy::default()
+        };
         // Every other one is released.
-        let mut bench = Self { filled: Filled::with(2 * held, HELD_FOR), now_ms: 0, lane: 0 };
+        let mut bench = Self { filled: Filled::with(2 * held, policy), now_ms: 0, lane: 0 };
         bench.forget();
         bench
     }

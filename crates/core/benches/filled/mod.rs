@@ -17,8 +17,6 @@ use kunci_types::{
 
 /// Commands of one entry while a table is filled.
 pub(crate) const AT_ONCE: u64 = 500;
-/// An ended request is remembered for so long: the shortest that a policy may say.
-pub(crate) const RETRY_WINDOW_MS: u64 = 10_000;
 /// Of so many resources one is held.
 const HELD_OF: u64 = 2;
 /// From one number to the next where they are to be far apart; a prime, so that no small count of them meets.
@@ -32,14 +30,13 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    /// Acquires `count` resources for `ttl` and releases every other.
+    /// Acquires `count` resources for as long as `policy` allows, and releases every other.
     ///
     /// # Panics
     /// When one isn't granted.
-    pub(crate) fn with(count: u64, ttl: Ttl) -> Self {
+    pub(crate) fn with(count: u64, policy: Policy) -> Self {
         let mut table = LockTable::new();
-        let policy = Policy { ttl_ms_max: ttl.as_ms(), total_hold_ms_max: ttl.as_ms(), ..Policy::default() };
-        let policy = Policy { retry_window_ms: RETRY_WINDOW_MS, ..policy };
+        let ttl = Ttl::from_ms(policy.ttl_ms_max);
         table.apply(&at(0, vec![Command::SetPolicy(SetPolicy { replaces: Revision::ZERO, policy })]));
         for first in (0..count).step_by(usize::try_from(AT_ONCE).unwrap()) {
             let numbers = first..(first + AT_ONCE).min(count);
