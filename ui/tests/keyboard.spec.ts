@@ -26,6 +26,24 @@ test("views, search, rows and a lock are reached by keys alone", async ({ page, 
   await expect(rows).toHaveCount(3);
 });
 
+test("keys that come faster than the page is drawn mean what they would mean slowly", async ({ page, cluster }) => {
+  for (const name of ["a", "b", "c"]) await cluster.acquire(`fast/${name}`, "worker-1");
+  await page.goto(`${cluster.url(0)}/#/locks`);
+  await page.keyboard.press("/");
+  await expect(page.getByRole("searchbox")).toBeFocused();
+  await page.keyboard.type("fast/");
+  const rows = page.locator(".rows .body .row");
+  await expect(rows).toHaveCount(3);
+  await page.keyboard.press("Escape");
+  await expect(rows.first()).toBeFocused();
+  await page.evaluate(() => {
+    for (const key of ["j", "j", "k", "Enter"]) {
+      document.activeElement?.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    }
+  });
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("fast/b");
+});
+
 test("the help names the keys, and Escape closes it", async ({ page, cluster }) => {
   await page.goto(`${cluster.url(0)}/`);
   await expect(page.locator("table.nodes")).toBeVisible();

@@ -77,8 +77,10 @@ export function Rows(props: RowsProps) {
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = steps[event.key];
-    const row = event.target instanceof HTMLElement && event.target.role === "row" ? event.target : null;
-    if (step !== undefined) move(at + step);
+    // Keys may come faster than the focus follows them: the row they are on is the one that it is on its way to.
+    const coming = wanted.current === null ? null : box.current?.querySelector(`[data-index="${wanted.current}"]`);
+    const row = coming ?? (event.target instanceof HTMLElement && event.target.role === "row" ? event.target : null);
+    if (step !== undefined) move((wanted.current ?? at) + step);
     else if (event.key === "Home") move(0);
     else if (event.key === "End") move(count - 1);
     else if (event.key === "Enter" && row) row.querySelector("a")?.click();
@@ -116,7 +118,10 @@ export function Rows(props: RowsProps) {
             aria-rowindex={index + 2}
             style={{ transform: `translateY(${index * ROW}px)` }}
             tabIndex={index === at ? 0 : -1}
-            onFocusIn={() => setActive(index)}
+            onFocusIn={() => {
+              wanted.current = null;
+              setActive(index);
+            }}
           >
             {cells(index).map((cell, column) => (
               <span role="cell" key={column}>
