@@ -105,9 +105,7 @@ struct Forming {
 
 impl Forming {
     async fn run(mut self) {
-        let in_flight = Arc::new(Semaphore::new(
-            std::env::var("XX_FLIGHT").ok().and_then(|v| v.parse().ok()).unwrap_or(ENTRIES_IN_FLIGHT),
-        ));
+        let in_flight = Arc::new(Semaphore::new(ENTRIES_IN_FLIGHT));
         while let Ok(permit) = Arc::clone(&in_flight).acquire_owned().await {
             let Some(proposals) = self.gather().await else { return };
             self.propose(proposals, permit).await;
