@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 /// Nodes and clients allocate on one thread what another one frees, and the system's allocator takes long for that.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(args::with_plain_lease_ids(std::env::args_os())) {

@@ -138,9 +138,9 @@ impl Links {
                 Err(error) => {
                     self.0.known.leads_no_more(&link.address);
                     return match error {
-                        // A server was reached, and named a leader that has died: the next one will be elected.
+                        // A server was reached, and named a leader that can't be.
                         CallError::NotSent(why) if redirects > 0 => {
-                            Try::Passing(Passing::no_leader(format!("redirected, and {why}")))
+                            Try::Passing(Passing::leader_gone(format!("redirected, and {why}")))
                         }
                         error => Try::Failed(error),
                     };

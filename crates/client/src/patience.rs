@@ -162,6 +162,15 @@ mod tests {
         assert!((50..=75).contains(&tries), "{tries}");
     }
 
+    /// Another leader is there within a moment, or not for long.
+    #[test]
+    fn a_leader_that_is_gone_is_asked_after_more_often_at_first() {
+        let mut patience = Patience::new(Duration::from_secs(60));
+        let pauses =
+            [0, 50, 100, 400, 2_000].map(|ms| patience.passing(Passing::leader_gone("gone"), at(ms)));
+        assert_eq!(pauses.map(|pause| pause.unwrap().as_millis()), [50, 50, 50, 100, 500]);
+    }
+
     #[test]
     fn patience_counts_from_the_first_refusal_and_ends_before_its_limit_would_pass() {
         let mut patience = Patience::new(Duration::from_secs(1));

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// From one try to the next, where the server names no time.
 pub(crate) const PAUSE: Duration = Duration::from_millis(200);
 
+/// The same where the leader's process has ended: the members see that too, and need about so long to elect another.
+pub(crate) const SUCCEEDED_AFTER: Duration = Duration::from_millis(50);
+
 /// The first request on every connection.
 pub(crate) fn hello() -> Request {
     Request::Hello(Hello { version: VERSION, token: None })
@@ -39,6 +42,11 @@ impl Passing {
     /// The leader can't be followed to where it is.
     pub(crate) fn no_leader(detail: impl Into<String>) -> Self {
         Self { code: Code::NoLeader, applied: Applied::No, after: PAUSE, detail: detail.into() }
+    }
+
+    /// The leader's process has ended: the next one will be elected.
+    pub(crate) fn leader_gone(detail: impl Into<String>) -> Self {
+        Self { after: SUCCEEDED_AFTER, ..Self::no_leader(detail) }
     }
 
     /// Whether another node is to be asked: this one doesn't lead.

@@ -191,7 +191,7 @@ impl LockTable {
     pub(crate) fn leave_queue(&mut self, request: &RequestKey) -> Option<Waiting> {
         let (resource, waiting) = match self.request(request)? {
             Request { resource, state: RequestState::Waiting(waiting), .. } => {
-                (resource.clone(), waiting.clone())
+                (resource.clone(), (**waiting).clone())
             }
             Request { .. } => return None,
         };

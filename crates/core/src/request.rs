@@ -2,6 +2,7 @@
 
 use crate::command::Acquire;
 use crate::reply::LeaseEnd;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
@@ -100,23 +101,14 @@ pub(crate) enum Arguments {
 /// How far a request is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestState {
-    Waiting(Waiting),
+    /// Boxed, so that the millions that are over don't take the room that a waiter needs.
+    Waiting(Box<Waiting>),
     /// Granted, and the lease is current.
-    Granted {
-        token: FencingToken,
-    },
+    Granted { token: FencingToken },
     /// Granted, and the lease is over.
-    Ended {
-        at: ClusterTime,
-        how: LeaseEnd,
-        token: FencingToken,
-        lease_id: LeaseId,
-    },
+    Ended { at: ClusterTime, how: LeaseEnd, token: FencingToken, lease_id: LeaseId },
     /// Never granted, and never to be.
-    Closed {
-        at: ClusterTime,
-        how: Closed,
-    },
+    Closed { at: ClusterTime, how: Closed },
 }
 
 /// How a request ended that was never granted.

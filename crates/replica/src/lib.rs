@@ -47,6 +47,7 @@ mod runtime;
 mod seat;
 mod state_machine;
 mod status;
+mod succession;
 mod term;
 mod vitals;
 mod waiting_room;

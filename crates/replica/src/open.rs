@@ -170,7 +170,7 @@ async fn start(
     let (incoming, incoming_here) = mpsc::channel(INCOMING_MAX);
     let (calls, calls_here) = mpsc::channel(INCOMING_MAX);
     let stopped = CancellationToken::new();
-    let host = Host::new(raft.clone(), snapshots.clone(), roster.clone(), on_pulse);
+    let host = Host::new(raft.clone(), snapshots.clone(), dialer.clone(), on_pulse);
     kunci_process::spawn(dispatch(host, incoming_here, calls, stopped.clone()));
     let guard = door.open(me, roster.clone(), config.member.clone(), incoming);
 

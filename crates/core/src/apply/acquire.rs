@@ -11,6 +11,7 @@ use crate::request::{
     fingerprint_of,
 };
 use crate::table::LockTable;
+use alloc::boxed::Box;
 use kunci_types::{ClientAddress, OutOfPolicy, Ttl, Wait};
 
 impl LockTable {
@@ -156,7 +157,7 @@ impl LockTable {
         self.index.enqueue(&acquire.resource, place, key.clone());
         self.index.attach(&acquire.resource, place);
         self.index.waits.insert((waiting.due(), place), key.clone());
-        self.remember(key, acquire, RequestState::Waiting(waiting));
+        self.remember(key, acquire, RequestState::Waiting(Box::new(waiting)));
         AcquireReply::Queued
     }
 

@@ -7,6 +7,7 @@ use crate::request::{
     Arguments, Attachment, Closed, Request, RequestKey, RequestState, Returnable, Terms, Waiting,
 };
 use crate::table::Head;
+use alloc::boxed::Box;
 use kunci_types::ResourceName;
 
 pub(crate) fn write_head(writer: &mut Writer, head: &Head) {
@@ -131,7 +132,7 @@ pub(crate) fn read_request(reader: &mut Reader<'_>) -> Result<(RequestKey, Reque
         found => return Err(DecodeError::Meaningless { what: "arguments", found: found.into() }),
     };
     let state = match reader.u8("request state")? {
-        0 => RequestState::Waiting(read_waiting(reader)?),
+        0 => RequestState::Waiting(Box::new(read_waiting(reader)?)),
         1 => RequestState::Granted { token: reader.token()? },
         2 => RequestState::Ended {
             at: reader.time()?,

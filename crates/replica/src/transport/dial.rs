@@ -123,6 +123,15 @@ impl Dialer {
         }
     }
 
+    /// Whether the system at `address` is there and says that no process listens. Not so while nothing is heard.
+    pub(crate) async fn is_refused(&self, address: &str) -> bool {
+        let until = kunci_process::now() + CONNECT_WITHIN;
+        match timeout_at(until, self.links.connect(address)).await {
+            Ok(Err(error)) => error.kind() == io::ErrorKind::ConnectionRefused,
+            Ok(Ok(_)) | Err(_) => false,
+        }
+    }
+
     /// Who is at `address`? `next_id` is the id that a new node there would get: with TLS, its certificate must be
     /// for that. Within 1 s.
     ///

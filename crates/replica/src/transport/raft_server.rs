@@ -10,6 +10,7 @@
 mod answers;
 mod appends;
 
+use super::dial::Dialer;
 use super::door::Incoming;
 use super::handshake::Purpose;
 use super::roster::Roster;
@@ -17,6 +18,7 @@ use super::snapshot_link::{self, HalfReceived};
 use crate::pulse::{Census, Pulse};
 use crate::replica::Raft;
 use crate::snapshot_store::SnapshotStore;
+use crate::succession::Succession;
 use std::io;
 use std::sync::Arc;
 
@@ -29,14 +31,17 @@ pub(crate) struct Host {
     pub(super) raft: Raft,
     pub(super) snapshots: SnapshotStore,
     pub(super) roster: Roster,
+    pub(super) succession: Succession,
     pub(super) on_pulse: OnPulse,
     /// The snapshot that is coming in. One for the node, whatever number of connections there is.
     pub(super) half_received: HalfReceived,
 }
 
 impl Host {
-    pub(crate) fn new(raft: Raft, snapshots: SnapshotStore, roster: Roster, on_pulse: OnPulse) -> Self {
-        Self { raft, snapshots, roster, on_pulse, half_received: HalfReceived::default() }
+    pub(crate) fn new(raft: Raft, snapshots: SnapshotStore, dialer: Dialer, on_pulse: OnPulse) -> Self {
+        let (roster, half_received) = (dialer.roster().clone(), HalfReceived::default());
+        let succession = Succession::new(raft.clone(), dialer);
+        Self { raft, snapshots, roster, succession, on_pulse, half_received }
     }
 }
 
@@ -70,5 +75,8 @@ pub(crate) async fn serve(host: Host, incoming: Incoming) {
         Ok(()) => tracing::debug!(from, %purpose, "a member closed its connection"),
         Err(Ended::Refused(what)) => tracing::warn!(from, %purpose, what, "ended the connection of a member"),
         Err(ended) => tracing::debug!(from, %purpose, %ended, "the connection of a member ended"),
+    }
+    if purpose == Purpose::Append {
+        host.succession.connection_ended(from).await;
     }
 }

@@ -7,3 +7,4 @@ mod net;
 mod rules;
 mod snapshots;
 mod streams;
+mod succession;

@@ -26,6 +26,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+/// The least time without a leader before a node stands, unless a test says otherwise.
+pub(super) const ELECTION_MS: u64 = 500;
+
 /// One node. Dropping it stops what it serves; its library goes on until it is shut down.
 pub(super) struct Node {
     pub(super) id: u64,
@@ -48,10 +51,15 @@ impl Drop for Node {
 
 impl Node {
     pub(super) async fn start(net: &Net, id: u64) -> Self {
-        Self::start_with(net, id, HalfReceived::default()).await
+        Self::start_with(net, id, ELECTION_MS, HalfReceived::default()).await
     }
 
-    pub(super) async fn start_with(net: &Net, id: u64, half_received: HalfReceived) -> Self {
+    pub(super) async fn start_with(
+        net: &Net,
+        id: u64,
+        election_ms: u64,
+        half_received: HalfReceived,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (log_folder, snapshot_folder) = (folder.path().join("log"), folder.path().join("snapshots"));
         std::fs::create_dir(&log_folder).unwrap();
@@ -64,15 +72,22 @@ impl Node {
         let dialer = door.dialer(me(id), roster());
         let asks = Asks::new(dialer.clone());
         let networks = PeerNetworks::new(dialer.clone(), asks.clone());
-        let raft = Raft::new(id, Arc::new(settings()), networks, log, state_machine).await.unwrap();
+        let raft =
+            Raft::new(id, Arc::new(settings(election_ms)), networks, log, state_machine).await.unwrap();
         let on_pulse = Arc::new(|from, _| Census { leader: Some(from), ..Census::default() });
-        let host = Host::new(raft.clone(), snapshots, dialer.roster().clone(), on_pulse);
+        let host = Host::new(raft.clone(), snapshots, dialer.clone(), on_pulse);
         let host = Host { half_received, ..host };
         let (incoming, taken) = mpsc::channel(16);
         let guard = door.open(me(id), dialer.roster().clone(), member(id), incoming);
         let came_in = Arc::default();
         let serving = tokio::spawn(serve_all(host.clone(), taken, Arc::clone(&came_in)));
         Self { id, raft, machine, host, asks, came_in, folder, serving, _door: guard }
+    }
+
+    /// Its process ends: nothing of it goes on, and its door refuses.
+    pub(super) async fn end(self) {
+        self.serving.abort();
+        self.raft.shutdown().await.unwrap();
     }
 
     pub(super) fn applied(&self) -> u64 {
@@ -142,11 +157,11 @@ async fn serve_all(
     }
 }
 
-fn settings() -> openraft::Config {
+fn settings(election_ms: u64) -> openraft::Config {
     let settings = openraft::Config {
         heartbeat_interval: 50,
-        election_timeout_min: 500,
-        election_timeout_max: 1_000,
+        election_timeout_min: election_ms,
+        election_timeout_max: 2 * election_ms,
         enable_pre_vote: Some(true),
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: 0,
@@ -165,10 +180,15 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) async fn start() -> Self {
+        Self::start_with(ELECTION_MS).await
+    }
+
+    /// With another election timeout.
+    pub(super) async fn start_with(election_ms: u64) -> Self {
         let net = Net::default();
         let mut nodes = Vec::new();
         for id in 1..=3 {
-            nodes.push(Node::start(&net, id).await);
+            nodes.push(Node::start_with(&net, id, election_ms, HalfReceived::default()).await);
         }
         let members: BTreeMap<u64, Member> = (1..=3).map(|id| (id, member(id))).collect();
         nodes[0].raft.initialize(members).await.unwrap();

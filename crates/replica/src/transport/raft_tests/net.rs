@@ -34,6 +34,10 @@ struct Inner {
 pub(super) struct Way {
     /// New connections don't come about, and bytes vanish, in both directions.
     is_silent: AtomicBool,
+    /// New connections are refused, as by a system without such a process.
+    pub(super) is_refused: AtomicBool,
+    /// Connections refused so.
+    pub(super) refused: AtomicUsize,
     /// How many pieces vanish on their way back. Each one more lets the next piece vanish on each connection that
     /// there is.
     pub(super) lose_back: AtomicUsize,
@@ -52,6 +56,8 @@ impl Way {
     fn new() -> Self {
         Self {
             is_silent: AtomicBool::new(false),
+            is_refused: AtomicBool::new(false),
+            refused: AtomicUsize::new(0),
             lose_back: AtomicUsize::new(0),
             late_back_ms: AtomicU64::new(0),
             break_after: AtomicU64::new(u64::MAX),
@@ -160,6 +166,10 @@ impl Links for NodeLinks {
             let way = self.net.way(self.node, to);
             if way.is_silent.load(Relaxed) {
                 return std::future::pending().await;
+            }
+            if way.is_refused.load(Relaxed) {
+                way.refused.fetch_add(1, Relaxed);
+                return Err(io::ErrorKind::ConnectionRefused.into());
             }
             let door = self.net.inner.lock().unwrap().doors.get(&to).cloned();
             let door = door.ok_or(io::ErrorKind::ConnectionRefused)?;

@@ -7,7 +7,7 @@ use super::super::raft_client::{Asks, PeerNetworks};
 use super::super::snapshot_link::{
     ANSWER, Answer, HalfReceived, OFFER, Offer, PIECE_BYTES, WINDOW_BYTES, offset_and_bytes, piece,
 };
-use super::cluster::{Cluster, Node, until};
+use super::cluster::{Cluster, ELECTION_MS, Node, until};
 use super::net::{Net, address, member};
 use crate::raft_types::{LogId, Snapshot, TypeConfig, Vote};
 use openraft::errors::{ReplicationClosed, StreamingError};
@@ -157,7 +157,7 @@ async fn a_snapshot_that_would_fill_the_disk_is_refused_with_words_and_stops_nob
     let net = Net::default();
     let (_source, snapshot) = source(&net, 2_000).await;
     let before = bytes_there(&net);
-    let node = Node::start_with(&net, 1, HalfReceived::with_reserve(1 << 60)).await;
+    let node = Node::start_with(&net, 1, ELECTION_MS, HalfReceived::with_reserve(1 << 60)).await;
     let Err(StreamingError::Unreachable(error)) = send(&net, vote(5, 2), &snapshot, pending()).await else {
         panic!("it was taken");
     };
