@@ -3,25 +3,45 @@
 //! Owns: the phases and their order. Never: what a client does in its turn.
 
 use crate::caller::{Caller, Common, Failed, hex};
+use crate::door::{Door, Http};
 use crate::phases::{Phases, Played, Tell};
 use crate::plan::{InvalidPlan, Pace, Plan, Workload};
 use crate::player::{AcquireRelease, HandOff, Hot, Mix, Player, Reads};
 use crate::progress::Progress;
 use crate::report::{EndedBy, Report};
 use futures::future::{join_all, try_join_all};
-use kunci_client::{BootClock, Client, Error, SystemRandomness};
+use kunci_client::{BootClock, Client, SystemRandomness};
 use kunci_types::Owner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// Which cluster is loaded, and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Native doors, each as `host:port`.
+    Native(Vec<String>),
+    /// The HTTP of one node, as `http://host:port`. Each client has a connection of its own.
+    Http(String),
+}
+
+impl Target {
+    /// The addresses.
+    pub fn addresses(&self) -> &[String] {
+        match self {
+            Self::Native(endpoints) => endpoints,
+            Self::Http(url) => std::slice::from_ref(url),
+        }
+    }
+}
+
 /// A bench that is connected and has done nothing yet.
 #[derive(Debug)]
 pub struct Bench {
     plan: Plan,
-    endpoints: Vec<String>,
-    clients: Vec<Client>,
+    target: Target,
+    doors: Vec<Door>,
     common: Arc<Common>,
 }
 
@@ -34,7 +54,7 @@ pub enum BenchError {
     Plan(#[from] InvalidPlan),
     /// No server answers.
     #[error("connect: {0}")]
-    Connect(#[source] Error),
+    Connect(String),
     /// The locks that the workload needs couldn't be had.
     #[error("prepare: {0}")]
     Prepare(String),
@@ -44,21 +64,21 @@ pub enum BenchError {
 }
 
 impl Bench {
-    /// Connects to the native doors of a cluster, each as `host:port`. `stop` ends the bench early, at any time.
+    /// Connects to a cluster. `stop` ends the bench early, at any time.
     ///
     /// # Errors
     /// When the plan can't work, or no server answers.
-    pub async fn connect(
-        plan: Plan,
-        endpoints: &[String],
-        stop: CancellationToken,
-    ) -> Result<Self, BenchError> {
+    pub async fn connect(plan: Plan, target: Target, stop: CancellationToken) -> Result<Self, BenchError> {
         plan.check()?;
         let name = hex::<4>(&SystemRandomness).map_err(|error| BenchError::Begin(error.to_string()))?;
         let owner = format!("bench-{name}");
-        let connecting = (0..plan.connections)
-            .map(|_| Client::builder().owner(owner.as_str()).connect(endpoints.iter().map(String::as_str)));
-        let clients = try_join_all(connecting).await.map_err(BenchError::Connect)?;
+        let doors = match &target {
+            Target::Native(endpoints) => native_doors(&plan, &owner, endpoints).await?,
+            Target::Http(url) => {
+                let http = Http::connect(url).await.map_err(|failed| BenchError::Connect(failed.detail))?;
+                vec![Door::Http(http)]
+            }
+        };
         let common = Arc::new(Common {
             clock: Arc::new(BootClock),
             randomness: Arc::new(SystemRandomness),
@@ -67,7 +87,7 @@ impl Bench {
             ttl: plan.ttl,
             stop,
         });
-        Ok(Self { plan, endpoints: endpoints.to_vec(), clients, common })
+        Ok(Self { plan, target, doors, common })
     }
 
     /// What it is about to do to which cluster, in one line.
@@ -87,7 +107,7 @@ impl Bench {
         let cluster = self.cluster().map(|id| format!("cluster {id} ")).unwrap_or_default();
         format!(
             "load on {cluster}at {}: {clients} clients {what}, {pace}, for {seconds:.1} s; only under {}",
-            self.endpoints.join(", "),
+            self.target.addresses().join(", "),
             self.common.prefix
         )
     }
@@ -128,19 +148,19 @@ impl Bench {
     }
 
     fn caller(&self, number: u32) -> Caller {
-        let client = self.clients[number as usize % self.clients.len()].clone();
-        Caller::new(client, self.common.clone())
+        let door = self.doors[number as usize % self.doors.len()].clone();
+        Caller::new(door, self.common.clone())
     }
 
     fn cluster(&self) -> Option<String> {
-        self.clients.first().and_then(Client::cluster)
+        self.doors.first().and_then(Door::cluster)
     }
 
     async fn phases<P: Player>(&self, players: Vec<P>, tell: Tell<'_>) -> Result<Report, BenchError> {
         let mut phases = Phases { plan: self.plan, common: self.common.clone(), tell };
         let played = phases.run(players).await;
         // Whatever still goes on in the background ends here.
-        join_all(self.clients.iter().map(Client::close)).await;
+        join_all(self.doors.iter().map(Door::close)).await;
         played.map(|played| self.report(&played))
     }
 
@@ -158,11 +178,14 @@ impl Bench {
             pace,
             rate,
             clients,
-            connections,
+            connections: match self.target {
+                Target::Native(_) => connections,
+                Target::Http(_) => clients,
+            },
             held: if let Workload::Mix { held } = workload { Some(held) } else { None },
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
             cluster: self.cluster(),
-            endpoints: self.endpoints.clone(),
+            endpoints: self.target.addresses().to_vec(),
             prefix: self.common.prefix.clone(),
             warm_up_seconds: in_seconds(warm_up),
             seconds,
@@ -177,6 +200,13 @@ impl Bench {
         };
         report.of_kinds(book.figures(seconds))
     }
+}
+
+async fn native_doors(plan: &Plan, owner: &str, endpoints: &[String]) -> Result<Vec<Door>, BenchError> {
+    let connecting = (0..plan.connections)
+        .map(|_| Client::builder().owner(owner).connect(endpoints.iter().map(String::as_str)));
+    let clients = try_join_all(connecting).await.map_err(|error| BenchError::Connect(error.to_string()))?;
+    Ok(clients.into_iter().map(Door::Native).collect())
 }
 
 /// To a thousandth.

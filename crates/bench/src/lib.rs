@@ -1,8 +1,8 @@
 //! Load on a cluster, and how it copes: what `kunci bench` runs.
 //!
-//! Through the native door and `kunci-client` only, as any user's program. Requests are sent one by one with
-//! [`Client::ask`](kunci_client::Client::ask), so that each has its own latency; what a lock's background renewals cost
-//! is measured by the workload that renews.
+//! Through native doors and `kunci-client`, or the HTTP of one node, as any user's program. Requests are sent one by one,
+//! through native doors with [`Client::ask`](kunci_client::Client::ask), so that each has its own latency; what a lock's
+//! background renewals cost is measured by the workload that renews.
 //!
 //! A closed loop has each client wait for its answer before it goes on: it finds the highest throughput, and hides how
 //! long a stall is. An open loop gives each operation a time to start at, and counts its latency from then, whether or not
@@ -15,6 +15,7 @@
 mod bench;
 mod book;
 mod caller;
+mod door;
 mod phases;
 mod plan;
 mod player;
@@ -23,7 +24,7 @@ mod report;
 mod schedule;
 mod stage;
 
-pub use bench::{Bench, BenchError};
+pub use bench::{Bench, BenchError, Target};
 pub use plan::{InvalidPlan, Pace, Plan, Workload};
 pub use progress::{Phase, Progress};
 pub use report::{EndedBy, KindReport, Latency, Report};

@@ -19,7 +19,7 @@ pub struct Report {
     pub rate: Option<u32>,
     /// Operations that could be under way at once.
     pub clients: u32,
-    /// Client objects that they shared.
+    /// Client objects that they shared; over HTTP there is a connection for each client.
     pub connections: u32,
     /// Locks that were held all the time; of the mix only.
     pub held: Option<u32>,

@@ -6,7 +6,7 @@ mod choice;
 mod form;
 mod native;
 
-pub(crate) use choice::{Doors, ENDPOINTS, Needs, Source};
+pub(crate) use choice::{Doors, ENDPOINTS, Needs, Source, URL};
 pub(crate) use form::answer_to_error;
 pub(crate) use native::Native;
 

@@ -37,7 +37,10 @@ impl Target {
 
     fn bench(&self, words: &str) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kunci"));
-        command.arg("bench").args(words.split_whitespace()).args(["--endpoints", &self.native]);
+        command.arg("bench").args(words.split_whitespace());
+        if !words.contains("--url") {
+            command.args(["--endpoints", &self.native]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -108,6 +111,38 @@ fn each_workload_measures_its_operations_and_leaves_nothing_behind() {
 
     let found = operations(&target.figures("reads --clients 4"));
     assert_eq!(kinds(&found), ["status"]);
+}
+
+#[test]
+fn over_http_each_workload_measures_the_same() {
+    let target = Target::start();
+    let url = format!("--url http://{}", target.node.http());
+    for (workload, expected) in [
+        ("acquire-release --clients 4", ["acquire", "release"].as_slice()),
+        ("mix --clients 4 --held 40", &["acquire", "renew", "release"]),
+        ("hand-off --clients 8", &["acquire", "release", "hand-off"]),
+        ("reads --clients 4", &["status"]),
+    ] {
+        let figures = target.figures(&format!("{workload} {url}"));
+        assert_eq!(kinds(&operations(&figures)), expected);
+        assert_eq!(figures["connections"], figures["clients"]);
+        assert_eq!(figures["endpoints"], serde_json::json!([format!("http://{}", target.node.http())]));
+        assert!(figures["cluster"].is_string(), "{figures}");
+    }
+}
+
+#[test]
+fn over_http_a_node_that_dies_shows_as_errors_by_code() {
+    let target = Target::start();
+    let url = format!("--url http://{}", target.node.http());
+    let bench = target.measuring(&format!("mix --held 20 --duration 3s {url}"));
+    let Target { node, _data, .. } = target;
+    node.kill();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let figures = json(&output);
+    assert!(figures["errors"]["unreachable"].as_u64().unwrap() > 0, "{figures}");
+    assert!(figures["operations"].as_u64().unwrap() > 0, "{figures}");
 }
 
 #[test]

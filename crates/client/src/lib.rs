@@ -56,7 +56,7 @@ pub use clock::{Alarm, BootClock, Clock, Moment, RuntimeClock};
 pub use connector::{BoxedStream, ByteStream, Connector, TcpConnector};
 pub use error::{Certainty, Error, ErrorKind, Retry};
 pub use held::{HeldLock, InDoubt, States};
-pub use kunci_api::{Applied, Code, Proof, native, parse_lease_id};
+pub use kunci_api::{Applied, Code, Proof, lease_id_text, native, parse_lease_id};
 pub use kunci_types::{FencingToken, ResourceName};
 pub use lock::LockRequest;
 pub use random::{Randomness, SystemRandomness};

@@ -2,11 +2,11 @@
 
 use super::{Player, noted};
 use crate::book::{Book, Kind};
-use crate::caller::{Caller, Failed};
-use kunci_client::{HeldLock, Moment, ResourceName};
+use crate::caller::{Caller, Failed, Held};
+use kunci_client::{Moment, ResourceName};
 use std::sync::Arc;
 
-/// Holds one lock, which its `kunci-client` renews, and reads everybody's in turn.
+/// Holds one lock, which it renews without counting that, and reads everybody's in turn.
 pub(crate) struct Reads {
     caller: Caller,
     keys: Arc<[ResourceName]>,
@@ -14,30 +14,47 @@ pub(crate) struct Reads {
     own: usize,
     /// The one to read next.
     next: usize,
-    lock: Option<HeldLock>,
+    held: Option<Held>,
+    renewed_at: Moment,
 }
 
 impl Reads {
     pub(crate) fn new(caller: Caller, keys: Arc<[ResourceName]>, own: usize) -> Self {
-        Self { caller, keys, own, next: own, lock: None }
+        let renewed_at = caller.common.clock.now();
+        Self { caller, keys, own, next: own, held: None, renewed_at }
+    }
+
+    /// Renews its lock in time. Where that fails the next status says what there is to say.
+    async fn keep(&mut self) {
+        let now = self.caller.common.clock.now();
+        if let Some(held) = &self.held
+            && now.since(self.renewed_at) >= self.caller.common.ttl / 3
+        {
+            let _ = self.caller.renew(held).await;
+            self.renewed_at = now;
+        }
     }
 }
 
 impl Player for Reads {
     async fn prepare(&mut self) -> Result<(), Failed> {
-        let request = self.caller.client().lock(self.keys[self.own].as_str()).ttl(self.caller.common.ttl);
-        self.lock = Some(request.try_acquire().await.map_err(|error| Failed::from(&error))?);
+        self.renewed_at = self.caller.common.clock.now();
+        self.held = Some(self.caller.acquire_free(&self.keys[self.own]).await?);
         Ok(())
     }
 
     async fn turn(&mut self, book: &Book, start: Moment) -> Result<(), Failed> {
         self.next = (self.next + 1) % self.keys.len();
-        noted(book, Kind::Status, start, self.caller.status(&self.keys[self.next]).await)
+        let read = noted(book, Kind::Status, start, self.caller.status(&self.keys[self.next]).await);
+        self.keep().await;
+        read
     }
 
     async fn give_back(self) -> u64 {
-        match self.lock {
-            Some(lock) => u64::from(lock.release().await.is_err()),
+        match self.held {
+            Some(held) => {
+                u64::from(self.caller.release(&held).await.is_err_and(|failed| failed.is_undecided()))
+            }
             None => 0,
         }
     }

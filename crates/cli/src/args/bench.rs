@@ -1,9 +1,9 @@
 //! The command line of `kunci bench`.
 
-use super::door::{DoorArgs, beside_the_point};
+use super::door::DoorArgs;
 use crate::duration::{parse, parse_positive};
 use clap::{Args, ValueEnum};
-use kunci_bench::{Pace, Plan, Workload};
+use kunci_bench::{Pace, Plan, Target, Workload};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ const HELD_DEFAULT: u32 = 1_000;
 
 const ENDPOINTS_HELP: &str = "The native doors of the cluster, as host:port,…: its leader is found from any of them. \
     Without it KUNCI_ENDPOINTS where that names this machine, else 127.0.0.1:7401";
+
+const URL_HELP: &str = "The HTTP address of one node, such as http://127.0.0.1:7400, to load that in place of native \
+    doors. Also KUNCI_URL, where that names this machine";
 
 const AFTER_HELP: &str = "\
 Without --rate each client waits for its answer before it goes on (a closed loop): that finds how
@@ -33,7 +36,7 @@ Exit codes:
 #[command(
     after_help = AFTER_HELP,
     arg_required_else_help = true,
-    mut_arg("url", beside_the_point),
+    mut_arg("url", |option| option.help(URL_HELP)),
     mut_arg("endpoints", |option| option.help(ENDPOINTS_HELP))
 )]
 pub(crate) struct BenchArgs {
@@ -44,7 +47,8 @@ pub(crate) struct BenchArgs {
     /// How many operations may be under way at once. Without it 16, and with --rate up to 256.
     #[arg(long, value_name = "N")]
     clients: Option<u32>,
-    /// How many connections the clients share, for each address. Without it one for each client, up to 16.
+    /// How many connections the clients share, for each address. Without it one for each client, up to 16. Over HTTP each
+    /// client has one of its own.
     #[arg(long, value_name = "N")]
     connections: Option<u32>,
     /// Start so many operations a second, all clients together: an open loop.
@@ -85,7 +89,12 @@ pub(crate) enum BenchWorkload {
 
 impl BenchArgs {
     /// What the options mean together.
-    pub(crate) fn plan(&self) -> Result<Plan, String> {
+    pub(crate) fn plan(&self, target: &Target) -> Result<Plan, String> {
+        if matches!(target, Target::Http(_)) && self.connections.is_some() {
+            return Err(
+                "--connections is for native doors: over HTTP each client has one of its own".to_owned()
+            );
+        }
         let workload = match (self.workload, self.held) {
             (BenchWorkload::Mix, held) => Workload::Mix { held: held.unwrap_or(HELD_DEFAULT) },
             (_, Some(_)) => return Err("--held is for `mix`: leave it out".to_owned()),
@@ -108,12 +117,12 @@ impl BenchArgs {
 mod tests {
     use crate::args::{Cli, Verb};
     use clap::Parser as _;
-    use kunci_bench::{Pace, Plan, Workload};
+    use kunci_bench::{Pace, Plan, Target, Workload};
 
     fn plan(words: &str) -> Result<Plan, String> {
         let words = format!("kunci bench {words}");
         match Cli::try_parse_from(words.split_whitespace()).unwrap().verb {
-            Verb::Bench(args) => args.plan(),
+            Verb::Bench(args) => args.plan(&Target::Native(Vec::new())),
             other => panic!("{other:?}"),
         }
     }
@@ -135,5 +144,10 @@ mod tests {
     fn options_that_do_not_fit_are_refused() {
         assert!(plan("reads --held 5").unwrap_err().contains("--held"));
         assert!(plan("hand-off --clients 1").unwrap_err().contains("expected 2"));
+        let Verb::Bench(args) = Cli::parse_from(["kunci", "bench", "mix", "--connections", "2"]).verb else {
+            panic!("another verb")
+        };
+        let refused = args.plan(&Target::Http("http://127.0.0.1:1".to_owned())).unwrap_err();
+        assert!(refused.contains("over HTTP"), "{refused}");
     }
 }

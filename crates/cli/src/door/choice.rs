@@ -102,19 +102,10 @@ impl Doors {
         }
     }
 
-    /// The native doors for what only they can do, and who named them.
-    pub(crate) fn native(&self, what: &str) -> Result<(Native, Source), Failure> {
-        match (&self.native, &self.http) {
-            (Some(native), _) => {
-                let argument = native.argument("--endpoints", ENDPOINTS);
-                Native::new(&native.text, argument).map(|doors| (doors, native.source))
-            }
-            (None, http) => Err(Failure::usage(format!(
-                "{what} goes through native doors only, and {} names HTTP; name native doors with --endpoints, such as \
-                 --endpoints {ENDPOINTS_DEFAULT}",
-                http.as_ref().map_or("nobody", |http| http.argument("--url", URL)),
-            ))),
-        }
+    /// Who named the door of a request that both will do for.
+    pub(crate) fn source(&self) -> Source {
+        let named = self.native.as_ref().or(self.http.as_ref());
+        named.map_or(Source::Default, |named| named.source)
     }
 
     /// The environment in which another `kunci` finds the same cluster: a value for each variable, or nothing where the
@@ -187,12 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_native_door_can_do_never_falls_back_to_this_machine() {
-        assert!(found("", "", &BOTH).native("a bench").is_ok());
-        for doors in [found("", "", &BOTH[1..]), found("--url", "http://o:1", &BOTH)] {
-            let refused = doors.native("a bench").unwrap_err().text;
-            assert!(refused.contains("name native doors with --endpoints"), "{refused}");
-        }
+    fn who_named_a_door_is_known() {
+        assert_eq!(found("", "", &[]).source(), Source::Default);
+        assert_eq!(found("", "", &BOTH[1..]).source(), Source::Variable);
+        assert_eq!(found("--url", "http://o:1", &BOTH).source(), Source::Option);
     }
 
     /// A job that runs `kunci` itself finds the cluster that its lock is of, and no other.
