@@ -7,7 +7,6 @@ use crate::door::{Acquire, Door};
 use kunci_client::native::WaitFor;
 use kunci_client::{Clock, Randomness, ResourceName};
 use kunci_types::{LeaseId, Owner, RequestId, Ttl};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -149,9 +148,7 @@ pub(crate) fn hex<const BYTES: usize>(randomness: &dyn Randomness) -> std::io::R
     let mut bytes = [0_u8; BYTES];
     randomness.fill(&mut bytes)?;
     let mut text = String::with_capacity(BYTES * 2);
-    for byte in bytes {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
     Ok(text)
 }

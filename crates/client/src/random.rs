@@ -34,7 +34,7 @@ pub(crate) fn request_id(source: &dyn Randomness) -> Result<RequestId, Error> {
     };
     let mut bits = [0_u8; 16];
     source.fill(&mut bits).map_err(|error| no_bits(error.to_string()))?;
-    let text: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!("{:032x}", u128::from_be_bytes(bits));
     RequestId::parse(&text).map_err(|error| no_bits(error.to_string()))
 }
 

@@ -114,8 +114,7 @@ impl Forming {
 
     /// Waits for something to propose, then takes what else is there.
     async fn gather(&mut self) -> Option<Vec<Proposal>> {
-        let mut gathered =
-            Vec::with_capacity((self.renewals.len() + self.others.len() + 1).min(ENTRY_WEIGHT_MAX));
+        let mut gathered = Vec::new();
         tokio::select! {
             biased;
             proposal = self.renewals.recv() => gathered.push(proposal?),
@@ -124,6 +123,7 @@ impl Forming {
         }
         // Whoever is ready to run may have something too.
         tokio::task::yield_now().await;
+        gathered.reserve((self.renewals.len() + self.others.len()).min(ENTRY_WEIGHT_MAX));
         let mut weight: usize = gathered.iter().map(weight_of).sum();
         for queue in [&mut self.renewals, &mut self.others] {
             while weight < ENTRY_WEIGHT_MAX {

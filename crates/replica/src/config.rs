@@ -19,7 +19,7 @@ pub struct ReplicaConfig {
     pub heartbeat: Duration,
     /// The least time without a leader before a node stands for election; at most twice that.
     pub election: Duration,
-    /// A snapshot is made once the log has grown by this many bytes.
+    /// A snapshot is made once the log has grown by this many bytes, and by as many as the last snapshot has.
     pub snapshot_every_bytes: u64,
     /// Entries that stay in the log behind a snapshot, so that a member that was away for a moment needs no snapshot.
     pub entries_kept: u64,

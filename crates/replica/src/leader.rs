@@ -234,7 +234,8 @@ impl Seat {
         let snapshot_every = if self.disk.is_low() {
             self.snapshot_every_bytes.min(SNAPSHOT_WHEN_LOW_BYTES)
         } else {
-            self.snapshot_every_bytes
+            // Writing a large state anew for every few entries would cost more than the entries do.
+            self.snapshot_every_bytes.max(self.snapshots.newest_bytes())
         };
         if self.machine.unsnapped_bytes() >= snapshot_every {
             // A failure shows in the replica's running state.

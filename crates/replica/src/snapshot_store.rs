@@ -114,6 +114,11 @@ impl SnapshotStore {
         self.newest_slot().clone()
     }
 
+    /// The size of the newest snapshot; 0 when there is none.
+    pub(crate) fn newest_bytes(&self) -> u64 {
+        self.newest_slot().as_ref().map_or(0, SnapshotFile::bytes)
+    }
+
     /// Writes a snapshot from the chunks of its body, and makes it the one that counts. It is on disk when
     /// this returns. `ids_used`: the largest node id given out so far. Blocks; holds one chunk at a time.
     pub async fn write<C: AsRef<[u8]>>(

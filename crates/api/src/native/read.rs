@@ -17,6 +17,9 @@ pub struct BadAnswer {
     pub what: &'static str,
 }
 
+/// Most answers have no more fields.
+const FIELDS_MOSTLY: usize = 8;
+
 fn bad(what: &'static str) -> BadAnswer {
     BadAnswer { what }
 }
@@ -48,7 +51,7 @@ impl Answer {
                 (Some(Subject { op, key }), rest)
             }
         };
-        let named = Named(rest.unwrap_or_default());
+        let named = Named::of(rest.unwrap_or_default());
         Ok(Self { subject, outcome: outcome(letter, &named)?, at: named.at()?, tag })
     }
 }
@@ -92,13 +95,18 @@ fn outcome(letter: &str, named: &Named<'_>) -> Result<Outcome, BadAnswer> {
     })
 }
 
-/// The `name=value` fields of an answer.
-struct Named<'a>(&'a str);
+/// The `name=value` fields of an answer, in their order.
+struct Named<'a>(Vec<(&'a str, &'a str)>);
 
-impl Named<'_> {
-    fn raw(&self, name: &str) -> Option<&str> {
-        let fields = self.0.split(' ').filter_map(|field| field.split_once('='));
-        fields.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+impl<'a> Named<'a> {
+    fn of(fields: &'a str) -> Self {
+        let mut named = Vec::with_capacity(FIELDS_MOSTLY);
+        named.extend(fields.split(' ').filter_map(|field| field.split_once('=')));
+        Self(named)
+    }
+
+    fn raw(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
     fn text_if(&self, name: &'static str) -> Result<Option<String>, BadAnswer> {

@@ -159,10 +159,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
 }
 
 fn read_acquire(reader: &mut Reader<'_>) -> Result<Acquire, DecodeError> {
+    let (resource, caller) = (reader.resource()?, reader.caller()?);
     Ok(Acquire {
-        resource: reader.resource()?,
-        caller: reader.caller()?,
-        owner: reader.owner()?,
+        resource,
+        owner: reader.owner_beside(&caller)?,
+        caller,
         request_id: read_request_id(reader)?,
         request_id_from: match reader.u8("origin of the request id")? {
             0 => RequestIdFrom::Client,

@@ -49,6 +49,13 @@ impl Reader<'_> {
         Ok(Owner::from_log(self.text("owner")?))
     }
 
+    /// An owner that is mostly the caller, whose text it shares then.
+    pub(crate) fn owner_beside(&mut self, caller: &Caller) -> Result<Owner, DecodeError> {
+        let text = self.text("owner")?;
+        let same = Some(caller.name()).filter(|name| name.as_str() == text);
+        Ok(same.cloned().unwrap_or_else(|| Owner::from_log(text)))
+    }
+
     pub(crate) fn metadata(&mut self) -> Result<Option<Metadata>, DecodeError> {
         self.option("metadata", |reader| Ok(Metadata::from_log(reader.text("metadata")?)))
     }
