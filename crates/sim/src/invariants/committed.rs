@@ -67,6 +67,17 @@ impl Committed {
                 .any(|happened| matches!(happened.change, Change::Granted { .. }))
     }
 
+    /// When the grant `next`'s request joined the queue; `None` for one that didn't wait. Without a gap since `token`.
+    pub(super) fn queued_ms(&self, token: u64, next: u64) -> Option<u64> {
+        let granted = self.at(next).flatten()?;
+        let is_of_it = |happened: &&Happened| {
+            happened.change == Change::Queued
+                && (&happened.resource, &happened.owner) == (&granted.resource, &granted.owner)
+        };
+        let before = self.by_revision.range(..next).rev().filter_map(|(_, happened)| happened.as_ref());
+        before.filter(is_of_it).map(|happened| happened.at_ms).next().filter(|_| self.is_whole(token, next))
+    }
+
     /// Whether no revision is missing between two.
     pub(super) fn is_whole(&self, from: u64, to: u64) -> bool {
         self.by_revision.range(from..=to).count() as u64 == (to - from).saturating_add(1)
