@@ -88,6 +88,9 @@ pub(crate) struct Request {
     pub(crate) state: RequestState,
 }
 
+/// A node remembers millions: what makes one larger has to go elsewhere, as what a waiter needs.
+const _: () = assert!(size_of::<Request>() <= 80);
+
 /// What a retry must repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arguments {
