@@ -11,10 +11,10 @@ mod replica_support;
 use cluster_support::{Cluster, NewNode, Node, until};
 use cluster_words::{acquire, grant, held};
 use kunci_core::LockTable;
-use kunci_core::command::{Command, SetPolicy};
+use kunci_core::command::{Command, Proof, Release, SetPolicy};
 use kunci_core::reply::{Reply, SetPolicyReply};
 use kunci_replica::{Lead, Member, PeerDoor, PeerSecurity, Replica, ReplicaConfig};
-use kunci_types::{Policy, Revision};
+use kunci_types::{LeaseId, Policy, ResourceName, Revision};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -34,6 +34,17 @@ const PEER: &str = "KUNCI_TEST_REJOIN_PEER";
 async fn write(replica: &Replica, first: u64, count: u64) {
     for number in first..first + count {
         grant(replica, number).await.unwrap();
+    }
+}
+
+/// Makes the log grow by so many bytes, or a little more, and the state not at all: nothing is released by a proof of nothing.
+async fn grow_log(replica: &Replica, bytes: u64) {
+    let resource = ResourceName::parse(&"x".repeat(256)).unwrap();
+    let proof = Proof::LeaseId(LeaseId::from_bytes([9; 16]));
+    let release = || Command::Release(Release { resource: resource.clone(), proof: proof.clone() });
+    let proposals = (0..bytes.div_ceil(256)).map(|_| replica.propose(release()));
+    for outcome in futures::future::join_all(proposals).await {
+        outcome.unwrap();
     }
 }
 
@@ -188,6 +199,8 @@ async fn killed_at_any_moment_of_its_return_a_member_takes_nothing_that_was_not_
         // Far enough that the log doesn't bring it back.
         write(&leader, written, 20).await;
         written += 20;
+        // The next snapshot is made once the log has grown by as much as the last one has.
+        grow_log(&leader, 300 * written).await;
         return_and_die(&away, &away.data, Duration::from_millis(60 + 11 * round));
         taken_in.extend(
             std::fs::read_dir(away.data.join("snapshots")).unwrap().map(|file| file.unwrap().file_name()),
