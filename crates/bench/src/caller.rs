@@ -116,6 +116,14 @@ impl Caller {
         self.door.release(&held.key, held.lease_id).await
     }
 
+    /// Gives back what is held, if anything is; returns how many locks couldn't be.
+    pub(crate) async fn give_back(&self, held: Option<Held>) -> u64 {
+        match held {
+            Some(held) => u64::from(self.release(&held).await.is_err_and(|failed| failed.is_undecided())),
+            None => 0,
+        }
+    }
+
     pub(crate) async fn status(&self, key: &ResourceName) -> Result<(), Failed> {
         self.door.status(key).await
     }

@@ -34,11 +34,6 @@ impl Player for AcquireRelease {
     }
 
     async fn give_back(self) -> u64 {
-        match self.held {
-            Some(held) => {
-                u64::from(self.caller.release(&held).await.is_err_and(|failed| failed.is_undecided()))
-            }
-            None => 0,
-        }
+        self.caller.give_back(self.held).await
     }
 }
