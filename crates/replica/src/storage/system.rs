@@ -17,6 +17,18 @@ pub(crate) struct SystemFiles;
 #[derive(Debug)]
 struct SystemFile(File);
 
+/// A file that this process has for itself until this is dropped.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing isn't enough: a child that another thread just started shares the open file until it runs its program.
+        // Should it fail, closing does what is left to do.
+        let _ = self.0.unlock();
+    }
+}
+
 impl Files for SystemFiles {
     fn blocks(&self) -> bool {
         true
@@ -83,7 +95,7 @@ impl Files for SystemFiles {
             tracing::warn!(file = %path.display(), %error, "could not note the process id in the lock file");
         }
         // The system drops the lock when the process ends, however it ends.
-        Ok(Lock::Held(Hold::new(file)))
+        Ok(Lock::Held(Hold::new(LockedFile(file))))
     }
 
     fn free_bytes(&self, folder: &Path) -> io::Result<u64> {
@@ -115,5 +127,22 @@ impl OpenFile for SystemFile {
 
     fn sync_all(&self) -> Synced {
         Box::pin(ready(self.0.sync_all()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_file_is_free_once_dropped_whoever_still_shares_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let Ok(Lock::Held(hold)) = SystemFiles.lock(&path) else { panic!("it is free") };
+        // What a fork makes of it.
+        let _of_a_child = hold._held.downcast_ref::<LockedFile>().unwrap().0.try_clone().unwrap();
+        assert!(matches!(SystemFiles.lock(&path), Ok(Lock::Taken(Some(_)))));
+        drop(hold);
+        assert!(matches!(SystemFiles.lock(&path), Ok(Lock::Held(_))));
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -40,7 +40,7 @@ impl Folder {
         }
         // As above: a full disk doesn't stop a gate for it.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     /// Where the tokens are.
@@ -89,6 +89,14 @@ impl Folder {
     }
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing isn't enough: a child that another thread just started shares the open file until it runs its program.
+        // Should it fail, closing does what is left to do.
+        let _ = self.lock.unlock();
+    }
+}
+
 /// A whole and synced file that hasn't got its name yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -119,4 +127,20 @@ fn sync(folder: &Path) -> io::Result<()> {
 
 pub(super) fn doing(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::Io { doing: what, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_free_once_dropped_whoever_still_shares_its_open_file() {
+        let path = tempfile::tempdir().unwrap();
+        let folder = Folder::take(path.path()).unwrap();
+        // What a fork makes of it.
+        let _of_a_child = folder.lock.try_clone().unwrap();
+        assert!(matches!(Folder::take(path.path()), Err(OpenError::InUse { .. })));
+        drop(folder);
+        Folder::take(path.path()).unwrap();
+    }
 }
