@@ -1,7 +1,7 @@
 //! The life of a leader: from the moment a quorum made this node leader to the moment it isn't any more.
 //!
 //! Owns: the beginning and end of this node's term: takeover, the term's clock, serving or not; carrying the time
-//! when nothing else does; asking for snapshots; and the word on who leads. Never: changes the state by another way
+//! when nothing else does; and the word on who leads. Never: changes the state by another way
 //! than the log.
 
 use crate::clock::SAMPLE_EVERY;
@@ -24,8 +24,6 @@ use tokio::time::Instant;
 const TIME_COMMITTED_EVERY_MS: u64 = 1_000;
 /// How long the first steps of a term may take before they are tried again.
 const TAKE_OVER_WITHIN: Duration = Duration::from_secs(1);
-/// With the disk nearly full the log is made short more often, since a snapshot lets its files go.
-const SNAPSHOT_WHEN_LOW_BYTES: u64 = 4 << 20;
 
 /// What the library says, as far as a leader's life depends on it.
 struct Glance {
@@ -231,16 +229,7 @@ impl Seat {
                 self.batcher.advance_time();
             }
         }
-        let snapshot_every = if self.disk.is_low() {
-            self.snapshot_every_bytes.min(SNAPSHOT_WHEN_LOW_BYTES)
-        } else {
-            // Writing a large state anew for every few entries would cost more than the entries do.
-            self.snapshot_every_bytes.max(self.snapshots.newest_bytes())
-        };
-        if self.machine.unsnapped_bytes() >= snapshot_every {
-            // A failure shows in the replica's running state.
-            drop(self.raft.trigger().snapshot().await);
-        }
+        self.keep_log_short().await;
     }
 }
 

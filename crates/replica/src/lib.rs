@@ -35,6 +35,7 @@ mod events;
 mod hand_over;
 mod lead;
 mod leader;
+mod log_length;
 mod members;
 mod observer;
 mod open;

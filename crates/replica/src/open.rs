@@ -193,6 +193,7 @@ async fn start(
         stopped,
         token_floor: identity.token_floor,
         snapshot_every_bytes: config.snapshot_every_bytes,
+        entries_kept: config.entries_kept,
         changing: tokio::sync::Mutex::default(),
         handing_over: tokio::sync::Mutex::default(),
         calls: Mutex::new(Some(calls_here)),
@@ -253,11 +254,10 @@ fn settings(config: &ReplicaConfig, identity: &Identity) -> Result<openraft::Con
         quorum_loss_probe_interval: None,
         // A leader that restarts counts as new.
         enable_leader_restore: Some(false),
-        // Snapshots are asked for by bytes (see `leader`), not by number of entries: an entry may hold one
-        // command or thousands.
+        // Both are asked for (see `log_length`): snapshots by bytes, since an entry may hold one command or thousands,
+        // and purges bit by bit.
         snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: config.entries_kept,
-        purge_batch_size: 1_024,
+        max_in_snapshot_log_to_keep: u64::MAX,
         max_payload_entries: 1_024,
         replication_lag_threshold: 10,
         ..openraft::Config::default()

@@ -1,7 +1,7 @@
 //! One node's seat in its cluster: everything that its tasks and its callers share.
 //!
 //! Owns: the parts, and the few questions about them that many ask. Never: a duty of its own; see `leader` (the term),
-//! `members` (who belongs), `hand_over` (giving leadership away), `vitals` (how everybody is).
+//! `members` (who belongs), `hand_over` (giving leadership away), `log_length`, `vitals` (how everybody is).
 
 use crate::batcher::Batcher;
 use crate::data_folder::DataFolder;
@@ -48,6 +48,7 @@ pub(crate) struct Seat {
     /// Every token of the cluster is larger than this.
     pub(crate) token_floor: Revision,
     pub(crate) snapshot_every_bytes: u64,
+    pub(crate) entries_kept: u64,
     /// Held while a change of the members is under way: there is one at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while leadership is given away: there is one try at a time.

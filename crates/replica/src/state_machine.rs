@@ -10,7 +10,7 @@ use crate::raft_types::{
     Applied, EntryBytes, LogId, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig,
 };
 use crate::snapshot_store::{SnapshotFile, SnapshotStore};
-use crate::storage::work;
+use crate::storage::{background_work, work};
 use crate::waiting_room::WaitingRoom;
 use futures::{Stream, TryStreamExt};
 use kunci_core::command::Entry;
@@ -286,7 +286,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             measures: Arc::clone(&self.machine.measures),
             meta: SnapshotMeta { last_log_id: state.last, last_membership: state.membership.clone() },
             ids_used: state.ids_used,
-            frozen: state.table.snapshot(),
+            frozen: Some(state.table.snapshot()),
             snapshots: self.snapshots.clone(),
         }
     }
@@ -305,12 +305,12 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Writes one frozen state to a snapshot file.
+/// Writes one frozen state to a snapshot file, once.
 pub struct SnapshotMaker {
     measures: Arc<Measures>,
     meta: SnapshotMeta,
     ids_used: u64,
-    frozen: kunci_core::Snapshot,
+    frozen: Option<kunci_core::Snapshot>,
     snapshots: SnapshotStore,
 }
 
@@ -319,10 +319,12 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotMaker {
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
         let (meta, ids_used) = (self.meta.clone(), self.ids_used);
-        let (frozen, snapshots) = (self.frozen.clone(), self.snapshots.clone());
+        let frozen = self.frozen.take().ok_or_else(|| io::Error::other("this state was written already"))?;
+        let snapshots = self.snapshots.clone();
         let files = Arc::clone(snapshots.files());
         let began = kunci_process::now();
-        let file = work(&files, async move {
+        // The frozen state ends there too: letting go of all that changed since would take this task tens of milliseconds.
+        let file = background_work(&files, async move {
             catch_unwind(AssertUnwindSafe(|| frozen.check())).map_err(|_| {
                 io::Error::other("check the state for a snapshot: an invariant is broken (see above)")
             })?;

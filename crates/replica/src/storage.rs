@@ -17,6 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 pub(crate) use system::SystemFiles;
+use tokio::sync::oneshot;
 
 /// Where a node keeps its data. A clone is another handle to the same.
 #[derive(Clone, Debug)]
@@ -186,6 +187,31 @@ pub(crate) async fn work<T: Send + 'static>(
         return work.await;
     }
     kunci_process::blocking(move || at_once(work)).await.map_err(io::Error::other)?
+}
+
+/// How much less than other threads one in the background gets: about a tenth, where they leave nothing.
+const BACKGROUND_NICE: i32 = 10;
+
+/// As [`work`], for what takes long and nobody waits for: other threads of the node, and those of other programs, go first.
+pub(crate) async fn background_work<T: Send + 'static>(
+    files: &Arc<dyn Files>,
+    work: impl Future<Output = io::Result<T>> + Send + 'static,
+) -> io::Result<T> {
+    if !files.blocks() {
+        return work.await;
+    }
+    let (done, outcome) = oneshot::channel();
+    let run = move || {
+        // A thread that has stood back can't come forward again without privileges, so it isn't one of a pool. The
+        // system takes this thread's number for what other systems would call a process.
+        if let Err(error) = rustix::process::setpriority_process(None, BACKGROUND_NICE) {
+            tracing::debug!(%error, "could not let other threads go first");
+        }
+        // Nobody may be there any more.
+        drop(done.send(at_once(work)));
+    };
+    std::thread::Builder::new().name("background".to_owned()).spawn(run)?;
+    outcome.await.map_err(|_| io::Error::other("the work panicked; the reason is on stderr"))?
 }
 
 /// Does work with the system's files, which never lets anybody wait: it blocks the thread instead.
