@@ -11,7 +11,6 @@ use crate::lease::Holding;
 use crate::reply::{self, AcquireRefusal, AcquireReply, SpanOf, Told};
 use crate::request::{Attachment, Closed, RequestKey, RequestState, Returnable, Waiting};
 use crate::table::LockTable;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl LockTable {
@@ -65,7 +64,7 @@ impl LockTable {
         while self.index.holdings.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, resource)) = self.index.holdings.pop_first() else { break };
             effects.step();
-            match self.state.holdings.remove_cow(&resource).map(Arc::unwrap_or_clone) {
+            match self.state.holdings.remove_cow(&resource).as_deref() {
                 Some(Holding::Held(lease)) => self.close_lease(effects, &resource, lease, End::Expired),
                 Some(Holding::Closed { .. }) => self.hand_off_free(effects, &resource),
                 None => broken("I4: a deadline of a resource that is free"),
@@ -79,7 +78,7 @@ impl LockTable {
         let window_ms = self.state.head.policy.retry_window_ms;
         while self.index.ended.first().is_some_and(|(at, _)| at.plus_ms(window_ms) <= now) {
             let Some((_, request)) = self.index.ended.pop_first() else { break };
-            let forgotten = self.state.requests.remove(&request);
+            let forgotten = self.state.requests.remove(&request.key());
             if let Some(RequestState::Ended { token, lease_id, .. }) =
                 forgotten.map(|record| record.state.clone())
             {
@@ -139,7 +138,7 @@ impl LockTable {
             self.state.requests.remove(request);
         } else {
             self.request_mut(request).state = RequestState::Closed { at: now, how: closed };
-            self.index.ended.insert((now, request.clone()));
+            self.index.ended.insert((now, request.text().clone()));
         }
         if let Some(attempt) = waiting.attempt() {
             effects.answer(attempt, AcquireReply::Refused(refusal), revision);

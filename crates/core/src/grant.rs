@@ -93,8 +93,8 @@ impl LockTable {
         };
         let grant = lease.grant(now, Told::First);
         self.index.holdings.insert((lease.until, resource.clone()));
-        self.index.by_lease_id.insert(grant.lease_id, request.clone());
-        self.index.by_token.insert(token, request.clone());
+        self.index.by_lease_id.insert(grant.lease_id, request.text().clone());
+        self.index.by_token.insert(token, request.text().clone());
         self.index.count_one(resource, Counted::Lease);
         self.state.holdings.insert_cow(resource.clone(), Arc::new(Holding::Held(lease)));
         grant
@@ -114,8 +114,8 @@ impl LockTable {
 
     /// Ends the current lease of a resource that is held, and hands the resource on.
     pub(crate) fn end_lease(&mut self, effects: &mut Effects, resource: &ResourceName, end: End<'_>) {
-        let Some(Holding::Held(lease)) = self.state.holdings.remove_cow(resource).map(Arc::unwrap_or_clone)
-        else {
+        let holding = self.state.holdings.remove_cow(resource);
+        let Some(Holding::Held(lease)) = holding.as_deref() else {
             broken("I5: a lease ends of a resource that isn't held")
         };
         self.index.holdings.remove(&(lease.until, resource.clone()));
@@ -127,7 +127,7 @@ impl LockTable {
         &mut self,
         effects: &mut Effects,
         resource: &ResourceName,
-        lease: Lease,
+        lease: &Lease,
         end: End<'_>,
     ) {
         let now = self.now();
@@ -145,7 +145,7 @@ impl LockTable {
         effects.mark(&lease.request, Some(lease_id), lease.terms.address);
         self.request_mut(&lease.request).state =
             RequestState::Ended { at: now, how: end.how(), token, lease_id };
-        self.index.ended.insert((now, lease.request));
+        self.index.ended.insert((now, lease.request.text().clone()));
 
         let delay_ms = lease.terms.lock_delay.as_ms();
         if end.leaves_a_delay() && delay_ms > 0 {

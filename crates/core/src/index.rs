@@ -3,7 +3,7 @@
 //! Never in a snapshot: a restore derives all of it again.
 
 use crate::lease::Holding;
-use crate::request::{Request, RequestKey, RequestState};
+use crate::request::{Request, RequestKey, RequestState, RequestText};
 use crate::spread::SpreadMap;
 use crate::table::State;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -19,11 +19,11 @@ pub(crate) struct Index {
     /// When each lease or lock-delay ends.
     pub(crate) holdings: BTreeSet<(ClusterTime, ResourceName)>,
     /// Ended requests in order of their end. A queue in one piece would be copied as it grows, and stay large.
-    pub(crate) ended: BTreeSet<(ClusterTime, RequestKey)>,
+    pub(crate) ended: BTreeSet<(ClusterTime, RequestText)>,
     /// Requests by the lease they were granted, current or remembered.
-    pub(crate) by_lease_id: SpreadMap<LeaseId, RequestKey>,
+    pub(crate) by_lease_id: SpreadMap<LeaseId, RequestText>,
     /// The same by token.
-    pub(crate) by_token: BTreeMap<FencingToken, RequestKey>,
+    pub(crate) by_token: BTreeMap<FencingToken, RequestText>,
     /// What each namespace uses; none with nothing is kept.
     pub(crate) namespaces: BTreeMap<Namespace, Usage>,
     /// What all use together.
@@ -146,8 +146,8 @@ impl Index {
             let until = match &**holding {
                 Holding::Held(lease) => {
                     index.count_one(resource, Counted::Lease);
-                    index.by_lease_id.insert(lease.terms.lease_id, lease.request.clone());
-                    index.by_token.insert(lease.token, lease.request.clone());
+                    index.by_lease_id.insert(lease.terms.lease_id, lease.request.text().clone());
+                    index.by_token.insert(lease.token, lease.request.text().clone());
                     lease.until
                 }
                 Holding::Closed { until } => *until,
@@ -170,12 +170,12 @@ impl Index {
         match &request.state {
             RequestState::Waiting(_) | RequestState::Granted { .. } => {}
             RequestState::Ended { at, token, lease_id, .. } => {
-                self.ended.insert((*at, key.clone()));
-                self.by_lease_id.insert(*lease_id, key.clone());
-                self.by_token.insert(*token, key.clone());
+                self.ended.insert((*at, key.text().clone()));
+                self.by_lease_id.insert(*lease_id, key.text().clone());
+                self.by_token.insert(*token, key.text().clone());
             }
             RequestState::Closed { at, .. } => {
-                self.ended.insert((*at, key.clone()));
+                self.ended.insert((*at, key.text().clone()));
             }
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn is(bug: Bug) -> bool {
 impl LockTable {
     /// Forgets every request that isn't waiting and has no current lease.
     pub fn forget_outcomes(&mut self) {
-        let ended: Vec<RequestKey> = self.index.ended.iter().map(|(_, request)| request.clone()).collect();
+        let ended: Vec<RequestKey> = self.index.ended.iter().map(|(_, request)| request.key()).collect();
         for request in ended {
             self.forget(&request);
         }

@@ -3,7 +3,7 @@
 use crate::command::Proof;
 use crate::lease::Lease;
 use crate::reply::NotHolder;
-use crate::request::RequestState;
+use crate::request::{RequestState, RequestText};
 use crate::table::LockTable;
 use kunci_types::ResourceName;
 
@@ -24,13 +24,13 @@ impl LockTable {
 
     fn what_became_of(&self, resource: &ResourceName, proof: &Proof) -> NotHolder {
         let request = match proof {
-            Proof::LeaseId(lease_id) => self.index.by_lease_id.get(lease_id),
+            Proof::LeaseId(lease_id) => self.index.by_lease_id.get(lease_id).map(RequestText::key),
             Proof::OwnerToken { caller, token, .. } => {
-                self.index.by_token.get(token).filter(|request| request.is_of(caller))
+                self.index.by_token.get(token).map(RequestText::key).filter(|request| request.is_of(caller))
             }
         };
         let record =
-            request.and_then(|request| self.request(request)).filter(|record| record.resource == *resource);
+            request.and_then(|request| self.request(&request)).filter(|record| record.resource == *resource);
         match record.map(|record| &record.state) {
             Some(RequestState::Ended { how, .. }) => NotHolder::Ended(*how),
             Some(RequestState::Waiting(_) | RequestState::Granted { .. } | RequestState::Closed { .. })

@@ -1,29 +1,35 @@
 //! The record of one request: what makes a retried acquire act once.
 
 use crate::command::Acquire;
+use crate::invariants::broken;
 use crate::reply::LeaseEnd;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
+use core::cmp::Ordering;
 use core::fmt;
+use core::num::NonZeroU64;
 use kunci_types::{
     Attempt, Caller, ClientAddress, ClusterTime, FencingToken, LeaseId, LockDelay, Metadata, Owner,
     RequestId, ResourceName, Revision, Ttl,
 };
+use triomphe::ThinArc;
 use twox_hash::XxHash3_64;
 
 /// The identity of a request: its caller and its request id.
-///
-/// One shared text, because the table and its indexes each hold one for every remembered request. Control
-/// characters are in neither part, so the separator can't be.
 ///
 /// Its order means nothing and is the same everywhere: by a hash of the text first, so that finding one among millions
 /// compares numbers that lie side by side instead of following a pointer at every step.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKey {
     hash: u64,
-    text: Arc<str>,
+    text: RequestText,
 }
+
+/// The text of a [`RequestKey`]: one that all share, because the table and its indexes each hold one for every remembered
+/// request, and for the same reason only a pointer wide. Control characters are in neither part of it, so the separator
+/// can't be.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RequestText(ThinArc<(), u8>);
 
 const UNPROVEN: char = 'o';
 const PROVEN: char = 'c';
@@ -44,20 +50,24 @@ impl RequestKey {
     }
 
     pub(crate) fn from_log(text: &str) -> Self {
-        Self { hash: XxHash3_64::oneshot(text.as_bytes()), text: text.into() }
+        RequestText(ThinArc::from_header_and_slice((), text.as_bytes())).key()
     }
 
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    pub(crate) fn text(&self) -> &RequestText {
         &self.text
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.text.as_str()
     }
 
     /// The name of the caller, where authentication gave it.
     pub fn proven_caller(&self) -> Option<&str> {
-        self.text.strip_prefix(PROVEN)?.split(SEPARATOR).next()
+        self.as_str().strip_prefix(PROVEN)?.split(SEPARATOR).next()
     }
 
     /// Whether this is a request of `caller`.
@@ -66,10 +76,38 @@ impl RequestKey {
             Caller::Unproven(name) => (UNPROVEN, name),
             Caller::Proven(name) => (PROVEN, name),
         };
-        self.text
+        self.as_str()
             .strip_prefix(kind)
             .and_then(|rest| rest.strip_prefix(name.as_str()))
             .is_some_and(|rest| rest.starts_with(SEPARATOR))
+    }
+}
+
+impl RequestText {
+    /// The identity that it is the text of.
+    pub(crate) fn key(&self) -> RequestKey {
+        RequestKey { hash: XxHash3_64::oneshot(self.as_bytes()), text: self.clone() }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    fn as_str(&self) -> &str {
+        core::str::from_utf8(self.as_bytes()).unwrap_or_else(|_| broken("a text that isn't text"))
+    }
+}
+
+impl PartialOrd for RequestText {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As texts; what the pointer points to has its length in front.
+impl Ord for RequestText {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
     }
 }
 
@@ -77,6 +115,13 @@ impl fmt::Debug for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Request ids stay out of logs: who sees one could come back with it.
         f.write_str("RequestKey(..)")
+    }
+}
+
+impl fmt::Debug for RequestText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As above.
+        f.write_str("RequestText(..)")
     }
 }
 
@@ -89,7 +134,7 @@ pub(crate) struct Request {
 }
 
 /// A node remembers millions: what makes one larger has to go elsewhere, as what a waiter needs.
-const _: () = assert!(size_of::<Request>() <= 80);
+const _: () = assert!(size_of::<Request>() <= 64);
 
 /// What a retry must repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +143,7 @@ pub(crate) enum Arguments {
     Unseen,
     /// A fingerprint of TTL, lock-delay and metadata. The metadata itself would cost 1 KiB for each of
     /// millions of remembered requests; two that collide only get the first one's answer.
-    Seen(u64),
+    Seen(NonZeroU64),
 }
 
 /// How far a request is.
@@ -196,14 +241,19 @@ impl Request {
 }
 
 /// A fingerprint of what a retry must repeat. The wait isn't among it: the first call's wait stands.
-pub(crate) fn fingerprint_of(acquire: &Acquire) -> u64 {
+pub(crate) fn fingerprint_of(acquire: &Acquire) -> NonZeroU64 {
     // A TTL that was left out is told apart from the same one spelt out: the default may change in between.
     let spelt_out = u64::from(acquire.ttl.is_some());
     let ttl_ms = acquire.ttl.map_or(0, Ttl::as_ms);
     let numbers = [spelt_out, ttl_ms, acquire.lock_delay.as_ms()].map(u64::to_be_bytes);
     let hash = XxHash3_64::oneshot(numbers.as_flattened());
-    match &acquire.metadata {
+    fingerprint_from_log(match &acquire.metadata {
         None => hash,
         Some(metadata) => XxHash3_64::oneshot_with_seed(hash ^ 1, metadata.as_str().as_bytes()),
-    }
+    })
+}
+
+/// A fingerprint that is never 0, which takes no room beside it to tell whether there is one.
+pub(crate) fn fingerprint_from_log(hash: u64) -> NonZeroU64 {
+    NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN)
 }

@@ -35,7 +35,7 @@ impl LockTable {
             return CancelReply::OverLimit(limit);
         }
         let at = self.now();
-        self.index.ended.insert((at, key.clone()));
+        self.index.ended.insert((at, key.text().clone()));
         let state = RequestState::Closed { at, how: Closed::Cancelled };
         self.insert_request(
             key,

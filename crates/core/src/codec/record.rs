@@ -5,6 +5,7 @@ use crate::lease::{Grace, Holding, Lease, Sight};
 use crate::reply::LeaseEnd;
 use crate::request::{
     Arguments, Attachment, Closed, Request, RequestKey, RequestState, Returnable, Terms, Waiting,
+    fingerprint_from_log,
 };
 use crate::table::Head;
 use alloc::boxed::Box;
@@ -88,7 +89,7 @@ pub(crate) fn write_request(writer: &mut Writer, key: &RequestKey, request: &Req
         Arguments::Unseen => writer.u8(0),
         Arguments::Seen(fingerprint) => {
             writer.u8(1);
-            writer.u64(fingerprint);
+            writer.u64(fingerprint.get());
         }
     }
     match &request.state {
@@ -128,7 +129,7 @@ pub(crate) fn read_request(reader: &mut Reader<'_>) -> Result<(RequestKey, Reque
     let resource = reader.resource()?;
     let arguments = match reader.u8("arguments")? {
         0 => Arguments::Unseen,
-        1 => Arguments::Seen(reader.u64("arguments")?),
+        1 => Arguments::Seen(fingerprint_from_log(reader.u64("arguments")?)),
         found => return Err(DecodeError::Meaningless { what: "arguments", found: found.into() }),
     };
     let state = match reader.u8("request state")? {
