@@ -3,6 +3,7 @@
 mod asking;
 mod disks;
 mod everything;
+mod flood;
 mod isolation;
 mod late_writer;
 mod leader_death;

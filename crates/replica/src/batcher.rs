@@ -6,21 +6,21 @@
 
 use crate::answered::{Answered, Refusal};
 use crate::measures::Measures;
-use crate::raft_types::{Applied, EntryBytes, TypeConfig};
+use crate::raft_types::{Applied, EntryBytes, LogId, TypeConfig};
 use crate::replica::Raft;
 use crate::state_machine::Machine;
 use crate::term::Term;
 use crate::wall_clock;
 use kunci_core::command::{Command, Entry, Provenance};
 use kunci_core::reply::{AcquireRefusal, AcquireReply, Reply, Told};
-use kunci_process::timeout;
+use kunci_process::{sleep, timeout};
 use kunci_types::Origin;
-use openraft::errors::ClientWriteError;
+use openraft::errors::{ClientWriteError, ForwardReason};
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Commands that wait to be proposed, renewals apart. At the design's rate of 6,000 a second, some ten seconds.
@@ -34,6 +34,8 @@ const ENTRY_WEIGHT_MAX: usize = 2_048;
 const ENTRIES_IN_FLIGHT: usize = 4;
 /// How long a proposed entry may take before its commands' outcomes count as unknown.
 const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
+/// From one try to the next of an entry that the library puts off.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// One command and who waits for its reply.
 pub(crate) struct Proposal {
@@ -60,8 +62,15 @@ impl Batcher {
         let (others, others_in) = mpsc::channel(WAITING_MAX);
         let (time, time_in) = mpsc::channel(1);
         let measures = Arc::clone(&machine.measures);
-        let forming =
-            Forming { raft, machine, term, renewals: renewals_in, others: others_in, time: time_in };
+        let forming = Forming {
+            raft,
+            machine,
+            term,
+            renewals: renewals_in,
+            others: others_in,
+            time: time_in,
+            turn: Arc::default(),
+        };
         kunci_process::spawn(forming.run());
         Self { renewals, others, time, measures }
     }
@@ -101,6 +110,8 @@ struct Forming {
     renewals: mpsc::Receiver<Proposal>,
     others: mpsc::Receiver<Proposal>,
     time: mpsc::Receiver<()>,
+    /// Held by the entry that is handed to the library next.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Forming {
@@ -143,7 +154,8 @@ impl Forming {
         }
         // The time is read after the last command arrived, so no lease can end before its renewal came.
         let Some((in_flight, now)) = self.term.propose() else {
-            return self.refuse(proposals, Refusal::NoLeader);
+            let refusal = self.term.check_served().err().unwrap_or(Refusal::NoLeader);
+            return self.refuse(proposals, refusal);
         };
         let (began, measures) = (kunci_process::now(), Arc::clone(&self.machine.measures));
         measures.batch_commands.record(proposals.len() as u64);
@@ -157,23 +169,18 @@ impl Forming {
         }
         let provenance = Provenance::new(wall_clock::now(), origins);
         let bytes = EntryBytes(Entry { now, commands, provenance }.encode().into());
-        let (responder, committed, outcome) =
-            ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
+        let proposed = Proposed {
+            raft: self.raft.clone(),
+            term: Arc::clone(&self.term),
+            turn: Arc::clone(&self.turn),
+            bytes,
+        };
         // Handing over in this loop, not in a task, keeps the entries in the order of their time.
-        let handed_over = self.raft.client_write_ff(bytes, Some(responder)).await;
-        let term = Arc::clone(&self.term);
+        let turn = self.turn.lock().await;
+        let handed_over = proposed.hand_over().await;
+        drop(turn);
         kunci_process::spawn(async move {
-            // Nobody asks for it, but the library warns about each one that is gone.
-            let _committed = committed;
-            let outcome = match handed_over {
-                Ok(()) => tokio::select! {
-                    biased;
-                    outcome = timeout(OUTCOME_WITHIN, outcome) => outcome.ok().and_then(Result::ok),
-                    // Whoever lost its quorum or its lead can't tell any more, and says so at once.
-                    () = term.over() => None,
-                },
-                Err(_) => None,
-            };
+            let outcome = proposed.outcome(handed_over).await;
             if let Some(Ok(_)) = outcome {
                 measures.commit.record_time(kunci_process::now().saturating_duration_since(began));
             }
@@ -207,6 +214,74 @@ impl Forming {
         }
         in_time
     }
+}
+
+/// An entry on its way.
+struct Proposed {
+    raft: Raft,
+    term: Arc<Term>,
+    turn: Arc<Mutex<()>>,
+    bytes: EntryBytes,
+}
+
+/// An entry that the library has.
+struct HandedOver {
+    /// Nobody asks for it, but the library warns about each one that is gone.
+    _committed: oneshot::Receiver<LogId>,
+    outcome: oneshot::Receiver<ClientWriteResult<TypeConfig>>,
+}
+
+impl Proposed {
+    async fn hand_over(&self) -> Option<HandedOver> {
+        let (responder, committed, outcome) =
+            ProgressResponder::<TypeConfig, ClientWriteResult<TypeConfig>>::new();
+        self.raft.client_write_ff(self.bytes.clone(), Some(responder)).await.ok()?;
+        Some(HandedOver { _committed: committed, outcome })
+    }
+
+    /// What became of it; `None` when nobody can tell any more.
+    ///
+    /// A leader whose followers were silent for longer than an election would take is told to put entries off. That may be
+    /// a disk that is slow for a moment, and is no reason to send anybody away: until this node gives up its term for it,
+    /// the entry is tried again, before all that come after it.
+    async fn outcome(self, handed_over: Option<HandedOver>) -> Option<ClientWriteResult<TypeConfig>> {
+        let mut outcome = self.heard(handed_over?).await;
+        let mut turn = None;
+        while outcome.as_ref().is_some_and(is_put_off) {
+            if turn.is_none() {
+                turn = Some(self.turn.lock().await);
+            }
+            tokio::select! {
+                biased;
+                () = self.term.over() => return outcome,
+                () = sleep(AGAIN_AFTER) => {}
+            }
+            let mut again = self.hand_over().await?;
+            outcome = match timeout(AGAIN_AFTER, &mut again.outcome).await {
+                Ok(outcome) => outcome.ok(),
+                // It would have been put off at once, so it was taken: the next one's turn.
+                Err(_) => {
+                    turn = None;
+                    self.heard(again).await
+                }
+            };
+        }
+        outcome
+    }
+
+    async fn heard(&self, handed_over: HandedOver) -> Option<ClientWriteResult<TypeConfig>> {
+        tokio::select! {
+            biased;
+            outcome = timeout(OUTCOME_WITHIN, handed_over.outcome) => outcome.ok().and_then(Result::ok),
+            // Whoever lost its quorum or its lead can't tell any more, and says so at once.
+            () = self.term.over() => None,
+        }
+    }
+}
+
+/// Whether the library would take the entry later, and hasn't now.
+fn is_put_off(outcome: &ClientWriteResult<TypeConfig>) -> bool {
+    matches!(outcome, Err(ClientWriteError::ForwardToLeader(to)) if to.reason == ForwardReason::LeaseExpired)
 }
 
 fn weight_of(proposal: &Proposal) -> usize {

@@ -43,7 +43,7 @@ use tokio::sync::oneshot;
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// A file of the log ends at this size. Entries of the newest file are all kept in memory, so this is
-    /// also the floor of the cache: 8 MiB of each, and not more, keeps a node's cache under 16 MiB. Removing a file
+    /// also the floor of the cache: 4 MiB of each, and not more, keep a node's cache under 8 MiB. Removing a file
     /// keeps the log's writer from its syncs, and the longer the larger it is.
     pub file_bytes_max: usize,
     /// A file of the log ends at this many records.
@@ -60,9 +60,9 @@ pub struct LogOptions {
 impl Default for LogOptions {
     fn default() -> Self {
         Self {
-            file_bytes_max: 8 << 20,
+            file_bytes_max: 4 << 20,
             file_records_max: 50_000,
-            cache_bytes_max: 8 << 20,
+            cache_bytes_max: 4 << 20,
             cache_entries_max: 50_000,
             flush_wait: Duration::from_micros(5),
         }

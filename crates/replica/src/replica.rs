@@ -23,6 +23,7 @@ use kunci_types::{Origin, ResourceName, Revision};
 use openraft::ServerState;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
+use openraft::raft::linearizable_read::LinearizerOption;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -136,11 +137,15 @@ impl Replica {
     pub async fn read<T>(&self, view: impl FnOnce(&View<'_>) -> T) -> Result<Answered<T>, Refusal> {
         self.seat.term.check_served()?;
         // Read-index only: a lease read isn't safe in this version of the library (trap 4 of the design).
-        let proof = self.seat.raft.ensure_linearizable(ReadPolicy::ReadIndex);
+        // By itself it gives up sooner than this node gives up its term: disks that are slow for a moment are enough.
+        let patient = LinearizerOption::from(ReadPolicy::ReadIndex).with_wait_timeout(READ_WITHIN);
+        let proof = self.seat.raft.ensure_linearizable(patient);
         let proved = tokio::select! {
             biased;
             proved = timeout(READ_WITHIN, proof) => proved,
-            () = self.seat.term.over() => return Err(Refusal::NoLeader),
+            () = self.seat.term.over() => {
+                return Err(self.seat.term.check_served().err().unwrap_or(Refusal::NoLeader));
+            }
         };
         match proved {
             // Between two entries only the leader's clock says how much of a lease is left.

@@ -28,6 +28,33 @@ fn a_slow_disk_of_one_follower_slows_nobody_down() {
     assert_eq!((tally.unsettled, tally.lost), (0, 0), "{tally:?}");
 }
 
+/// Followers whose syncs take 300 ms let everybody wait, and are no reason to send anybody away: their word that they
+/// heard the leader waits for their disks, and comes later than an election would take.
+#[test]
+fn slow_disks_of_both_followers_let_everybody_wait_and_refuse_nobody() {
+    let mut scene = Scene::busy("slow_disks_of_both_followers_let_everybody_wait_and_refuse_nobody", 3);
+    let (leader, before) = (scene.world.leader(), scene.takeovers());
+    let slow = scene.world.others(leader);
+    let since_us = now_us();
+    {
+        let _slow: Vec<_> = slow
+            .iter()
+            .map(|node| scene.world.node(*node).spoil_disk(DiskFault::Slow(Duration::from_millis(300))))
+            .collect();
+        pause(6_000);
+    }
+    let calls = scene.run.history.calls();
+    let sent_away = calls.iter().filter(|call| {
+        call.began_us > since_us
+            && call.answer().is_some_and(|answer| matches!(answer.code(), Some("no_leader" | "no_quorum")))
+    });
+    let sent_away: Vec<_> = sent_away.collect();
+    assert!(sent_away.is_empty(), "{} were sent away, first {:?}", sent_away.len(), sent_away[0]);
+    assert_eq!((scene.world.leader(), scene.takeovers()), (leader, before));
+    let (tally, _) = scene.close();
+    assert_eq!(tally.lost, 0, "{tally:?}");
+}
+
 /// S4: a node whose sync fails stops at once and in plain words, and acknowledges nothing on the strength of it; the
 /// others go on, and it comes back with what it had.
 #[test]
