@@ -28,7 +28,7 @@ fn a_slow_disk_of_one_follower_slows_nobody_down() {
     assert_eq!((tally.unsettled, tally.lost), (0, 0), "{tally:?}");
 }
 
-/// Followers whose syncs take 300 ms let everybody wait, and are no reason to send anybody away: their word that they
+/// Followers whose syncs take 400 ms let everybody wait, and are no reason to send anybody away: their word that they
 /// heard the leader waits for their disks, and comes later than an election would take.
 #[test]
 fn slow_disks_of_both_followers_let_everybody_wait_and_refuse_nobody() {
@@ -39,7 +39,7 @@ fn slow_disks_of_both_followers_let_everybody_wait_and_refuse_nobody() {
     {
         let _slow: Vec<_> = slow
             .iter()
-            .map(|node| scene.world.node(*node).spoil_disk(DiskFault::Slow(Duration::from_millis(300))))
+            .map(|node| scene.world.node(*node).spoil_disk(DiskFault::Slow(Duration::from_millis(400))))
             .collect();
         pause(6_000);
     }
@@ -51,8 +51,9 @@ fn slow_disks_of_both_followers_let_everybody_wait_and_refuse_nobody() {
     let sent_away: Vec<_> = sent_away.collect();
     assert!(sent_away.is_empty(), "{} were sent away, first {:?}", sent_away.len(), sent_away[0]);
     assert_eq!((scene.world.leader(), scene.takeovers()), (leader, before));
+    // The load's shortest leases may well end meanwhile.
     let (tally, _) = scene.close();
-    assert_eq!(tally.lost, 0, "{tally:?}");
+    assert_eq!(tally.unsettled, 0, "{tally:?}");
 }
 
 /// S4: a node whose sync fails stops at once and in plain words, and acknowledges nothing on the strength of it; the
