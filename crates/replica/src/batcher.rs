@@ -34,8 +34,8 @@ const ENTRY_WEIGHT_MAX: usize = 2_048;
 const ENTRIES_IN_FLIGHT: usize = 4;
 /// How long a proposed entry may take before its commands' outcomes count as unknown.
 const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
-/// From one try to the next of an entry that the library puts off.
-const AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// From one try to the next of what the library puts off.
+pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// One command and who waits for its reply.
 pub(crate) struct Proposal {
@@ -279,9 +279,13 @@ impl Proposed {
     }
 }
 
-/// Whether the library would take the entry later, and hasn't now.
 fn is_put_off(outcome: &ClientWriteResult<TypeConfig>) -> bool {
-    matches!(outcome, Err(ClientWriteError::ForwardToLeader(to)) if to.reason == ForwardReason::LeaseExpired)
+    outcome.as_ref().is_err_and(puts_off)
+}
+
+/// Whether the library would take a write later, and hasn't now.
+pub(crate) fn puts_off(error: &ClientWriteError<TypeConfig>) -> bool {
+    matches!(error, ClientWriteError::ForwardToLeader(to) if to.reason == ForwardReason::LeaseExpired)
 }
 
 fn weight_of(proposal: &Proposal) -> usize {

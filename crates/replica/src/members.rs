@@ -5,16 +5,19 @@
 //! nobody asked to remove.
 
 use crate::answered::Refusal;
+use crate::batcher::{AGAIN_AFTER, puts_off};
 use crate::data_folder::ClusterId;
 use crate::hand_over::Preference;
 use crate::raft_types::Member;
 use crate::seat::{Membership, Seat, is_heard, matched};
 use crate::term::Phase;
 use crate::transport::Who;
-use kunci_process::timeout;
+use kunci_process::{sleep, timeout};
 use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::errors::ChangeMembershipError::InProgress;
+use openraft::errors::ClientWriteError::{ChangeMembershipError, ForwardToLeader};
+use openraft::errors::RaftError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -281,15 +284,24 @@ impl Seat {
     }
 
     async fn change(&self, change: ChangeMembers<u64, Member>) -> Result<(), ChangeRefused> {
-        let proposed = timeout(COMMITTED_WITHIN, self.raft.change_membership(change, false)).await;
-        match proposed {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => {
-                Err(Refusal::NoLeader.into())
+        let surely = async {
+            loop {
+                match self.raft.change_membership(change.clone(), false).await {
+                    Err(RaftError::APIError(error))
+                        if puts_off(&error) && self.term.check_served().is_ok() =>
+                    {
+                        sleep(AGAIN_AFTER).await;
+                    }
+                    done => return done,
+                }
             }
-            Ok(Err(RaftError::APIError(ClientWriteError::ChangeMembershipError(
-                error @ ChangeMembershipError::InProgress(_),
-            )))) => Err(ChangeRefused::InProgress(error.to_string())),
+        };
+        match timeout(COMMITTED_WITHIN, surely).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(ForwardToLeader(_)))) => Err(Refusal::NoLeader.into()),
+            Ok(Err(RaftError::APIError(ChangeMembershipError(error @ InProgress(_))))) => {
+                Err(ChangeRefused::InProgress(error.to_string()))
+            }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a change of the members failed");
                 Err(Refusal::OutcomeUnknown.into())
