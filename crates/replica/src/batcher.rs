@@ -2,7 +2,8 @@
 //!
 //! Owns: which commands go into the next entry: renewals first, then the others in order of arrival; a few
 //! entries are on their way at a time, and what arrives meanwhile makes the next. Bounded: beyond that a
-//! command is refused at once. Never: waits for company; a lone command goes at once.
+//! command is refused at once. What the library puts off is tried again, in its turn. Never: waits for company; a lone
+//! command goes at once.
 
 use crate::answered::{Answered, Refusal};
 use crate::measures::Measures;
@@ -154,8 +155,7 @@ impl Forming {
         }
         // The time is read after the last command arrived, so no lease can end before its renewal came.
         let Some((in_flight, now)) = self.term.propose() else {
-            let refusal = self.term.check_served().err().unwrap_or(Refusal::NoLeader);
-            return self.refuse(proposals, refusal);
+            return self.refuse(proposals, self.term.refusal());
         };
         let (began, measures) = (kunci_process::now(), Arc::clone(&self.machine.measures));
         measures.batch_commands.record(proposals.len() as u64);

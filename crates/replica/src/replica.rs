@@ -143,9 +143,7 @@ impl Replica {
         let proved = tokio::select! {
             biased;
             proved = timeout(READ_WITHIN, proof) => proved,
-            () = self.seat.term.over() => {
-                return Err(self.seat.term.check_served().err().unwrap_or(Refusal::NoLeader));
-            }
+            () = self.seat.term.over() => return Err(self.seat.term.refusal()),
         };
         match proved {
             // Between two entries only the leader's clock says how much of a lease is left.

@@ -98,6 +98,11 @@ impl Term {
         }
     }
 
+    /// Why this node couldn't go on with something in its term. One that serves again meanwhile has lost it all the same.
+    pub(crate) fn refusal(&self) -> Refusal {
+        self.check_served().err().unwrap_or(Refusal::NoLeader)
+    }
+
     /// Begins to serve, at the log's time.
     pub(crate) fn begin(&self, start: ClusterTime) {
         *self.clock() = Some(ClusterClock::start(start));
